@@ -1,6 +1,6 @@
 //! The coordinator's connection to the worker of a node: the process that carries the pipes, which never block.
 
-use crate::protocol::{FrameError, FrameReader, NodeOrder, Piece};
+use crate::protocol::{FrameError, FramePiece, FrameReader, NodeOrder};
 use cosched_linux::settle_child;
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use std::ffi::OsString;
@@ -144,7 +144,7 @@ impl WorkerLink {
     pub(crate) fn read(
         &mut self,
         buffer: &mut Vec<u8>,
-        mut take: impl FnMut(Piece<'_>),
+        mut take: impl FnMut(FramePiece<'_>),
     ) -> Result<WorkerRead, LinkError> {
         self.listen_to_errors();
         buffer.resize(PIECE, 0);

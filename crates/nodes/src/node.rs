@@ -3,7 +3,7 @@
 use crate::jobs::ClusterJobs;
 use crate::link::{LinkError, WorkerLink, WorkerRead};
 use crate::machine::slots;
-use crate::protocol::{self, FILES, Frame, JobName, JobStream, Piece};
+use crate::protocol::{self, FILES, FramePiece, JobName, JobStream, WorkerFrame};
 use crate::sink::{OutputPiece, Sink};
 use cosched_core::{EarlierPhases, Event, JobEnd, Nanos, TaskId};
 use cosched_report::{JobInfos, RunWarning};
@@ -120,25 +120,35 @@ impl Desk {
         }
     }
 
-    fn take(&mut self, node: &str, piece: Piece<'_>, news: &mut FrameNews<'_>) -> io::Result<()> {
+    fn take(
+        &mut self,
+        node: &str,
+        piece: FramePiece<'_>,
+        news: &mut FrameNews<'_>,
+    ) -> io::Result<()> {
         match piece {
-            Piece::Frame(frame) => self.take_frame(node, *frame, news),
-            Piece::Bytes(bytes) => self.take_bytes(bytes, news),
+            FramePiece::Frame(frame) => self.take_frame(node, *frame, news),
+            FramePiece::Bytes(bytes) => self.take_bytes(bytes, news),
         }
     }
 
-    fn take_frame(&mut self, node: &str, frame: Frame, news: &mut FrameNews<'_>) -> io::Result<()> {
+    fn take_frame(
+        &mut self,
+        node: &str,
+        frame: WorkerFrame,
+        news: &mut FrameNews<'_>,
+    ) -> io::Result<()> {
         self.coming = Coming::Nothing;
         match frame {
-            Frame::Node(told) => self.told = Some(told),
-            Frame::Start { job, at_s } => {
+            WorkerFrame::Node(told) => self.told = Some(told),
+            WorkerFrame::Start { job, at_s } => {
                 let at = self.here(at_s, news.now);
                 if let Some(task) = self.own(task_of(&job), news) {
                     news.jobs.begin(task);
                     news.events.push(Event::Began { task, at });
                 }
             }
-            Frame::Output { id, stream, bytes } => {
+            WorkerFrame::Output { id, stream, bytes } => {
                 if let Some(task) = self.own(id.parse().ok().map(TaskId), news) {
                     self.coming = Coming::Output(task, stream);
                     if let Some(sink) = &mut self.sink {
@@ -146,17 +156,17 @@ impl Desk {
                     }
                 }
             }
-            Frame::End { job, how, learnt } => self.ended(task_of(&job), how, learnt, news),
-            Frame::Warning { text } => news.warnings.push(RunWarning::NodeSays {
+            WorkerFrame::End { job, how, learnt } => self.ended(task_of(&job), how, learnt, news),
+            WorkerFrame::Warning { text } => news.warnings.push(RunWarning::NodeSays {
                 node: node.to_owned(),
                 text,
             }),
-            Frame::File { name, .. } => {
+            WorkerFrame::File { name, .. } => {
                 if FILES.contains(&&*name) {
                     self.coming = Coming::File(name);
                 }
             }
-            Frame::Retry { .. } | Frame::Progress(_) | Frame::Beat => {}
+            WorkerFrame::Retry { .. } | WorkerFrame::Progress(_) | WorkerFrame::Beat => {}
         }
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! What a coordinator and its workers tell each other.
 //!
-//! A [`NodeOrder`] is a JSON line to a worker. A [`Frame`] is a JSON line from it. If a frame has the key `bytes`, so many raw bytes
+//! A [`NodeOrder`] is a JSON line to a worker. A [`WorkerFrame`] is a JSON line from it. If a frame has the key `bytes`, so many raw bytes
 //! follow its line.
 
 use cosched_core::{EarlierPhases, JobEnd};
@@ -64,7 +64,7 @@ impl NodeOrder {
 /// A line from a worker. Those about jobs are as `--progress-to` writes them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
-pub enum Frame {
+pub enum WorkerFrame {
     /// The first frame.
     Node(NodeDescription),
     /// A job has started.
@@ -108,7 +108,7 @@ pub enum Frame {
         learnt: Option<EarlierPhases>,
     },
     /// Where the run is.
-    Progress(Progress),
+    Progress(NodeProgress),
     /// What a run would warn of.
     Warning {
         /// The warning.
@@ -125,11 +125,11 @@ pub enum Frame {
     Beat,
 }
 
-impl Frame {
+impl WorkerFrame {
     /// The number of raw bytes that follow the line.
     pub fn bytes(&self) -> u64 {
         match self {
-            Frame::Output { bytes, .. } | Frame::File { bytes, .. } => *bytes,
+            WorkerFrame::Output { bytes, .. } | WorkerFrame::File { bytes, .. } => *bytes,
             _ => 0,
         }
     }
@@ -180,7 +180,7 @@ pub struct JobName {
 
 /// Where a run is.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Progress {
+pub struct NodeProgress {
     /// Jobs so far.
     pub total: usize,
     /// Jobs that have ended.
@@ -222,7 +222,7 @@ pub struct JobProgress {
 ///
 /// # Panics
 /// The frame announces another number of bytes.
-pub fn write_frame(to: &mut dyn Write, frame: &Frame, raw: &[u8]) -> io::Result<()> {
+pub fn write_frame(to: &mut dyn Write, frame: &WorkerFrame, raw: &[u8]) -> io::Result<()> {
     assert_eq!(frame.bytes(), raw.len() as u64, "{frame:?}");
     let mut line = serde_json::to_vec(frame)?;
     line.push(b'\n');
@@ -232,9 +232,9 @@ pub fn write_frame(to: &mut dyn Write, frame: &Frame, raw: &[u8]) -> io::Result<
 
 /// What a reader of frames finds next.
 #[derive(Debug, PartialEq)]
-pub enum Piece<'a> {
+pub enum FramePiece<'a> {
     /// A frame. Its raw bytes follow.
-    Frame(Box<Frame>),
+    Frame(Box<WorkerFrame>),
     /// The next raw bytes of the last frame.
     Bytes(&'a [u8]),
 }
@@ -272,7 +272,7 @@ impl FrameReader {
     ///
     /// # Errors
     /// There is something else. Nothing can be read after it.
-    pub fn next<'a>(&mut self, input: &mut &'a [u8]) -> Result<Option<Piece<'a>>, FrameError> {
+    pub fn next<'a>(&mut self, input: &mut &'a [u8]) -> Result<Option<FramePiece<'a>>, FrameError> {
         if input.is_empty() {
             return Ok(None);
         }
@@ -280,7 +280,7 @@ impl FrameReader {
             let taken =
                 usize::try_from(self.left).map_or(input.len(), |left| left.min(input.len()));
             self.left -= taken as u64;
-            return Ok(Some(Piece::Bytes(take(input, taken))));
+            return Ok(Some(FramePiece::Bytes(take(input, taken))));
         }
         let Some(end) = input.iter().position(|&byte| byte == b'\n') else {
             self.begun.extend_from_slice(take(input, input.len()));
@@ -296,7 +296,7 @@ impl FrameReader {
             parse(&std::mem::take(&mut self.begun))?
         };
         self.left = frame.bytes();
-        Ok(Some(Piece::Frame(Box::new(frame))))
+        Ok(Some(FramePiece::Frame(Box::new(frame))))
     }
 
     fn check_length(&self, length: usize) -> Result<(), FrameError> {
@@ -314,7 +314,7 @@ fn take<'a>(input: &mut &'a [u8], length: usize) -> &'a [u8] {
     taken
 }
 
-fn parse(line: &[u8]) -> Result<Frame, FrameError> {
+fn parse(line: &[u8]) -> Result<WorkerFrame, FrameError> {
     serde_json::from_slice(line).map_err(|error| FrameError::Wrong {
         line: beginning(line),
         error,
@@ -340,7 +340,7 @@ mod tests {
     }
 
     /// One of each kind, with raw bytes that look like lines.
-    fn examples() -> Vec<(Frame, Vec<u8>)> {
+    fn examples() -> Vec<(WorkerFrame, Vec<u8>)> {
         let node = NodeDescription {
             host: "node1".to_owned(),
             cpus: 2,
@@ -358,43 +358,43 @@ mod tests {
             ..JobEnd::default()
         };
         let raw = b"\n{\"event\":\"beat\"}\n\xff\0".to_vec();
-        let output = Frame::Output {
+        let output = WorkerFrame::Output {
             id: "17".to_owned(),
             stream: JobStream::Err,
             bytes: raw.len() as u64,
         };
-        let file = Frame::File {
+        let file = WorkerFrame::File {
             name: "run.json".to_owned(),
             bytes: 0,
         };
         let plain = |frame| (frame, Vec::new());
         vec![
-            plain(Frame::Node(node)),
-            plain(Frame::Start {
+            plain(WorkerFrame::Node(node)),
+            plain(WorkerFrame::Start {
                 job: job(),
                 at_s: 0.12,
             }),
             (output, raw),
-            plain(Frame::Retry {
+            plain(WorkerFrame::Retry {
                 job: job(),
                 how: how.clone(),
                 attempt: 2,
             }),
-            plain(Frame::End {
+            plain(WorkerFrame::End {
                 job: job(),
                 how,
                 learnt: Some(EarlierPhases::default()),
             }),
-            plain(Frame::Progress(Progress::default())),
-            plain(Frame::Warning {
+            plain(WorkerFrame::Progress(NodeProgress::default())),
+            plain(WorkerFrame::Warning {
                 text: "é".to_owned(),
             }),
             plain(file),
-            plain(Frame::Beat),
+            plain(WorkerFrame::Beat),
         ]
     }
 
-    fn written(frames: &[(Frame, Vec<u8>)]) -> Vec<u8> {
+    fn written(frames: &[(WorkerFrame, Vec<u8>)]) -> Vec<u8> {
         let mut all = Vec::new();
         for (frame, raw) in frames {
             write_frame(&mut all, frame, raw).unwrap();
@@ -403,14 +403,14 @@ mod tests {
     }
 
     /// Reads bytes that come in these pieces.
-    fn read<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Vec<(Frame, Vec<u8>)> {
+    fn read<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Vec<(WorkerFrame, Vec<u8>)> {
         let mut reader = FrameReader::default();
-        let mut found: Vec<(Frame, Vec<u8>)> = Vec::new();
+        let mut found: Vec<(WorkerFrame, Vec<u8>)> = Vec::new();
         for mut input in pieces {
             while let Some(piece) = reader.next(&mut input).unwrap() {
                 match piece {
-                    Piece::Frame(frame) => found.push((*frame, Vec::new())),
-                    Piece::Bytes(bytes) => found.last_mut().unwrap().1.extend(bytes),
+                    FramePiece::Frame(frame) => found.push((*frame, Vec::new())),
+                    FramePiece::Bytes(bytes) => found.last_mut().unwrap().1.extend(bytes),
                 }
             }
             assert!(input.is_empty());
@@ -431,7 +431,7 @@ mod tests {
 
     #[test]
     fn a_frame_is_the_line_that_the_contract_shows() {
-        let start = Frame::Start {
+        let start = WorkerFrame::Start {
             job: job(),
             at_s: 0.12,
         };
@@ -494,13 +494,13 @@ mod tests {
         ) {
             let mut frames = Vec::new();
             for raw in raws {
-                let output = Frame::Output {
+                let output = WorkerFrame::Output {
                     id: String::from_utf8_lossy(&raw).into_owned(),
                     stream: JobStream::Out,
                     bytes: raw.len() as u64,
                 };
                 frames.push((output, raw));
-                frames.push((Frame::Beat, Vec::new()));
+                frames.push((WorkerFrame::Beat, Vec::new()));
             }
             let all = written(&frames);
             prop_assert_eq!(read(all.chunks(piece)), frames);

@@ -4,10 +4,10 @@ use crate::view::ComparisonView;
 use cosched_core::metric::Better;
 use cosched_experiments::comparison::{Comparison, MetricVerdicts};
 use cosched_report::chart::{Axis, BarSeries, Bars, Chart, Curve, Estimate, Plot};
-use cosched_report::{Record, Timeline, Traffic};
+use cosched_report::{RunRecord, Timeline, TrafficTimeline};
 
 /// Draw the number of ended jobs over the time of each named run.
-pub(crate) fn completion(runs: &[(String, &Record)], title: &str) -> Option<Chart> {
+pub(crate) fn completion(runs: &[(String, &RunRecord)], title: &str) -> Option<Chart> {
     let mut curves = Vec::new();
     for (name, record) in runs {
         let points = ends(record);
@@ -34,7 +34,7 @@ fn chart_of(curves: Vec<Curve>, title: &str, x: Axis, y: Axis) -> Option<Chart> 
     })
 }
 
-fn ends(record: &Record) -> Vec<(f64, f64)> {
+fn ends(record: &RunRecord) -> Vec<(f64, f64)> {
     let mut ends: Vec<f64> = record.jobs.iter().filter_map(|job| job.end.end_s).collect();
     ends.sort_by(f64::total_cmp);
     let mut points = vec![(0.0, 0.0)];
@@ -45,7 +45,7 @@ fn ends(record: &Record) -> Vec<(f64, f64)> {
 }
 
 /// Draw the slowdowns of all jobs, the greatest first.
-pub(crate) fn slowdowns(runs: &[(String, &Record)], title: &str) -> Option<Chart> {
+pub(crate) fn slowdowns(runs: &[(String, &RunRecord)], title: &str) -> Option<Chart> {
     let mut curves = Vec::new();
     for (name, record) in runs {
         let points = sorted_slowdowns(record);
@@ -60,7 +60,7 @@ pub(crate) fn slowdowns(runs: &[(String, &Record)], title: &str) -> Option<Chart
     Some(chart)
 }
 
-fn sorted_slowdowns(record: &Record) -> Vec<(f64, f64)> {
+fn sorted_slowdowns(record: &RunRecord) -> Vec<(f64, f64)> {
     let mut slowdowns: Vec<f64> = record.jobs.iter().filter_map(|job| job.slowdown).collect();
     slowdowns.sort_by(|a, b| b.total_cmp(a));
     let mut points = Vec::new();
@@ -84,7 +84,7 @@ pub(crate) fn memory(timeline: &Timeline) -> Option<Chart> {
     chart_of(curves, "Memory traffic of the jobs", x, y)
 }
 
-fn traffic_curve(name: &str, lines: &[f64], traffic: &Traffic) -> Curve {
+fn traffic_curve(name: &str, lines: &[f64], traffic: &TrafficTimeline) -> Curve {
     let mut points = Vec::new();
     for (part, lines) in lines.iter().enumerate() {
         let at_s = part as f64 * traffic.width.as_s();

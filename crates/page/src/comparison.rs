@@ -8,7 +8,7 @@ use crate::run::{machine, same_again};
 use crate::timeline::timeline_figure;
 use crate::view::ComparisonView;
 use cosched_experiments::comparison::{
-    ComparisonResult, ComparisonText, LEVELS, Means, MetricText, number,
+    ComparisonMeans, ComparisonResult, ComparisonText, LEVELS, MetricText, number,
 };
 use cosched_report::{Table, TableColumn, count, escaped};
 
@@ -146,10 +146,10 @@ fn setting(view: &ComparisonView<'_>) -> String {
 }
 
 /// How a candidate runs the batch.
-fn how(means: &Means) -> String {
+fn how(means: &ComparisonMeans) -> String {
     match means {
-        Means::Command(line) => line.clone(),
-        Means::Policy { policy, params } => {
+        ComparisonMeans::Command(line) => line.clone(),
+        ComparisonMeans::Policy { policy, params } => {
             let mut line = format!("cosched run MIX --policy {policy}");
             for (name, value) in params {
                 line.push_str(&format!(" --param {name}={value}"));

@@ -1,13 +1,13 @@
 //! Runs for tests.
 
 use cosched_core::Nanos;
-use cosched_report::{MachineLoad, Mode, Record, RunSetting, Stay};
+use cosched_report::{CpuMode, CpuStay, MachineLoad, RunRecord, RunSetting};
 use serde_json::json;
 
 /// A stay; times in milliseconds.
-pub(crate) fn placed(from: u64, to: u64, cpus: &str, mode: Mode) -> Stay {
+pub(crate) fn placed(from: u64, to: u64, cpus: &str, mode: CpuMode) -> CpuStay {
     let [from, to] = [from, to].map(|ms| Nanos(ms * 1_000_000));
-    Stay {
+    CpuStay {
         from,
         to,
         cpus: cpus.parse().expect("CPUs"),
@@ -16,7 +16,7 @@ pub(crate) fn placed(from: u64, to: u64, cpus: &str, mode: Mode) -> Stay {
 }
 
 /// The record of a run with these jobs. Job n, from 1, ended after n seconds and was slowed down by a factor of n.
-pub(crate) fn record_of(names: &[&str]) -> Record {
+pub(crate) fn record_of(names: &[&str]) -> RunRecord {
     let job = |(at, name): (usize, &&str)| {
         let n = (at + 1) as f64;
         json!({
@@ -44,5 +44,5 @@ pub(crate) fn record_of(names: &[&str]) -> Record {
         },
         "warnings": [{"code": "disturbed", "text": "others & <more> used the CPUs"}],
     });
-    Record::from_json(&record.to_string()).expect("a record")
+    RunRecord::from_json(&record.to_string()).expect("a record")
 }

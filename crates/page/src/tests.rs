@@ -6,10 +6,10 @@ use crate::{
 };
 use cosched_core::Nanos;
 use cosched_experiments::comparison::{
-    COMPARE_SCHEMA, CandidateRun, ComparedCandidate, ComparedMix, ComparisonResult, Design,
-    Manifest, Means, RunFigures,
+    COMPARE_SCHEMA, CandidateRun, ComparedCandidate, ComparedMix, ComparisonDesign,
+    ComparisonMeans, ComparisonResult, Manifest, RunFigures,
 };
-use cosched_report::{Mode, Record, Timeline};
+use cosched_report::{CpuMode, RunRecord, Timeline};
 use std::collections::BTreeSet;
 
 /// Elements without an end.
@@ -66,13 +66,13 @@ fn timeline() -> Timeline {
         ..Timeline::default()
     };
     timeline.stays = vec![
-        vec![placed(0, 1_000, "0-1", Mode::Exclusive)],
-        vec![placed(1_000, 2_000, "1", Mode::WholeCore)],
+        vec![placed(0, 1_000, "0-1", CpuMode::Exclusive)],
+        vec![placed(1_000, 2_000, "1", CpuMode::WholeCore)],
     ];
     timeline
 }
 
-fn view<'a>(label: &str, record: &'a Record, timeline: Option<&'a Timeline>) -> RunView<'a> {
+fn view<'a>(label: &str, record: &'a RunRecord, timeline: Option<&'a Timeline>) -> RunView<'a> {
     RunView {
         label: label.to_owned(),
         record,
@@ -125,7 +125,7 @@ fn many_jobs_share_rows_and_the_failed_one_comes_first() {
     record.jobs[499].end.exit_text = "exit 3".to_owned();
     let mut timeline = timeline();
     timeline.stays = (0..1_000)
-        .map(|job| vec![placed(2 * job, 2 * job + 4, "0-1", Mode::Shared)])
+        .map(|job| vec![placed(2 * job, 2 * job + 4, "0-1", CpuMode::Shared)])
         .collect();
     let page = run_page(&[view("r", &record, Some(&timeline))]);
     check(&page);
@@ -159,12 +159,12 @@ fn answer(mixes: usize) -> ComparisonResult {
     };
     let program = ComparedCandidate {
         name: "by hand".to_owned(),
-        means: Means::Command("make <all>".to_owned()),
+        means: ComparisonMeans::Command("make <all>".to_owned()),
     };
     let manifest = Manifest {
         schema: COMPARE_SCHEMA.to_owned(),
         cosched_version: "0".to_owned(),
-        design: Design {
+        design: ComparisonDesign {
             mixes: (0..mixes).map(mix).collect(),
             candidates: vec![
                 ComparedCandidate::policy("linux"),

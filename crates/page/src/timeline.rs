@@ -3,7 +3,7 @@
 use crate::html::{charts, paragraph};
 use cosched_core::Nanos;
 use cosched_report::chart::{Axis, Chart, Plot, Span, Timeline as Rows};
-use cosched_report::{Job, Mode, Record, Stay, Timeline};
+use cosched_report::{CpuMode, CpuStay, JobRecord, RunRecord, Timeline};
 use std::collections::BTreeMap;
 
 /// Numbers of parts that a run is cut into: at most about one per point of a chart, and fewer if that makes too many spans.
@@ -19,7 +19,11 @@ const MAX_COLOURS: usize = 24;
 const PERFETTO_HINT: &str = include_str!("perfetto.html");
 
 /// Return the timeline as part of a page; `None` if no job was placed on a CPU.
-pub(crate) fn timeline_figure(label: &str, timeline: &Timeline, record: &Record) -> Option<String> {
+pub(crate) fn timeline_figure(
+    label: &str,
+    timeline: &Timeline,
+    record: &RunRecord,
+) -> Option<String> {
     if timeline.stays.iter().all(Vec::is_empty) {
         return None;
     }
@@ -33,7 +37,11 @@ pub(crate) fn timeline_figure(label: &str, timeline: &Timeline, record: &Record)
 }
 
 /// Return the chart of a run; `None` if there is nothing to draw, or too much.
-pub(crate) fn timeline_chart(label: &str, timeline: &Timeline, record: &Record) -> Option<Chart> {
+pub(crate) fn timeline_chart(
+    label: &str,
+    timeline: &Timeline,
+    record: &RunRecord,
+) -> Option<Chart> {
     if timeline.until.0 == 0 || record.jobs.len() < timeline.stays.len().max(record.totals.jobs) {
         return None;
     }
@@ -77,7 +85,7 @@ struct Layout {
 impl Layout {
     /// Rows are CPUs. If jobs share CPUs most of the time, nobody knows which job runs on which: rows are jobs then, or lanes
     /// that hold one job after the other if there are many.
-    fn of(timeline: &Timeline, record: &Record) -> Layout {
+    fn of(timeline: &Timeline, record: &RunRecord) -> Layout {
         if !is_mostly_shared(timeline) {
             return Layout {
                 names: cpu_names(timeline),
@@ -102,11 +110,11 @@ impl Layout {
     }
 
     /// The rows on which a stay is drawn.
-    fn rows_of(&self, job: usize, stay: &Stay, timeline: &Timeline) -> Vec<usize> {
+    fn rows_of(&self, job: usize, stay: &CpuStay, timeline: &Timeline) -> Vec<usize> {
         if let Some(of_job) = &self.of_job {
             return vec![of_job[job]];
         }
-        if stay.mode == Mode::Shared {
+        if stay.mode == CpuMode::Shared {
             return Vec::new();
         }
         let cpus = timeline.cpus.iter().enumerate();
@@ -139,7 +147,7 @@ fn lanes(timeline: &Timeline) -> Vec<usize> {
 }
 
 /// All stays, each with the index of its job.
-fn all_stays(timeline: &Timeline) -> impl Iterator<Item = (usize, &Stay)> {
+fn all_stays(timeline: &Timeline) -> impl Iterator<Item = (usize, &CpuStay)> {
     let jobs = timeline.stays.iter().enumerate();
     jobs.flat_map(|(job, stays)| stays.iter().map(move |stay| (job, stay)))
 }
@@ -149,7 +157,7 @@ fn is_mostly_shared(timeline: &Timeline) -> bool {
     for (_, stay) in all_stays(timeline) {
         let time_ns = (stay.to - stay.from).0;
         match stay.mode {
-            Mode::Shared => shared_ns += time_ns,
+            CpuMode::Shared => shared_ns += time_ns,
             _ => own_ns += time_ns,
         }
     }
@@ -169,7 +177,7 @@ struct Colours {
 }
 
 impl Colours {
-    fn of(record: &Record) -> Colours {
+    fn of(record: &RunRecord) -> Colours {
         let name_of = if record.jobs.len() <= MAX_COLOURS {
             whole_name
         } else {
@@ -209,7 +217,7 @@ fn family(name: &str) -> &str {
 /// A span for each stretch of a row that one job had, with the run cut into so many parts.
 fn all_spans(
     timeline: &Timeline,
-    record: &Record,
+    record: &RunRecord,
     layout: &Layout,
     colours: &Colours,
     parts: usize,
@@ -237,7 +245,7 @@ fn all_spans(
 }
 
 /// The name of a job, and how it failed.
-fn span_name(job: &Job) -> String {
+fn span_name(job: &JobRecord) -> String {
     if job.has_ended() && job.end.exit != Some(0) {
         format!("{} ({})", job.name, job.end.exit_text)
     } else {

@@ -1,7 +1,7 @@
 //! The content of pages and pictures: runs, and comparisons of runs.
 
 use cosched_experiments::comparison::{CandidateRun, ComparisonResult, runs_text};
-use cosched_report::{BackendKind, Record, Timeline};
+use cosched_report::{BackendKind, RunRecord, Timeline};
 
 /// A run as a page shows it.
 #[derive(Clone, Debug)]
@@ -9,7 +9,7 @@ pub struct RunView<'a> {
     /// Its name for the reader: that of its folder.
     pub label: String,
     /// Its record.
-    pub record: &'a Record,
+    pub record: &'a RunRecord,
     /// Who ran where, from its series; `None` without a series.
     pub timeline: Option<&'a Timeline>,
     /// Notes on its files, in sentences.
@@ -29,7 +29,7 @@ pub struct ComparisonView<'a> {
     /// The figures and verdicts.
     pub answer: &'a ComparisonResult,
     /// Runs of the first block that are shown with all their jobs.
-    pub whole: Vec<(CandidateRun, Record, Option<Timeline>)>,
+    pub whole: Vec<(CandidateRun, RunRecord, Option<Timeline>)>,
 }
 
 impl ComparisonView<'_> {
@@ -45,7 +45,7 @@ impl ComparisonView<'_> {
     }
 
     /// The runs with a mix that are shown, with the names of their candidates.
-    pub(crate) fn shown_runs(&self, mix: usize) -> Vec<(String, &Record)> {
+    pub(crate) fn shown_runs(&self, mix: usize) -> Vec<(String, &RunRecord)> {
         let candidates = &self.answer.manifest.design.candidates;
         let mut runs = Vec::new();
         for (trial, record, _) in &self.whole {

@@ -17,7 +17,7 @@ const LOOK: Duration = Duration::from_secs(1);
 
 /// A connection to the service.
 #[derive(Debug)]
-pub struct Client {
+pub struct QueueClient {
     stream: BufReader<UnixStream>,
     /// The process that listens.
     pid: i32,
@@ -53,12 +53,12 @@ pub enum ClientError {
     Refused(String),
 }
 
-impl Client {
+impl QueueClient {
     /// Connects to the service that listens at this path.
     ///
     /// # Errors
     /// None listens, or it stands still.
-    pub fn connect(path: &Path) -> Result<Client, ClientError> {
+    pub fn connect(path: &Path) -> Result<QueueClient, ClientError> {
         let stream = UnixStream::connect(path).map_err(|source| match source.kind() {
             ErrorKind::NotFound | ErrorKind::ConnectionRefused => {
                 ClientError::NotServed(path.to_owned())
@@ -76,7 +76,7 @@ impl Client {
         let _ = stream.set_read_timeout(Some(LOOK));
         let _ = stream.set_write_timeout(Some(PATIENCE));
         let stream = BufReader::new(stream);
-        Ok(Client { stream, pid })
+        Ok(QueueClient { stream, pid })
     }
 
     /// Sends a request, and reads the first answer.

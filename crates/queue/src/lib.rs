@@ -8,7 +8,7 @@
 //! - `claim`: the files of reapers; `store`: the database
 //! - [`ServiceNotice`]: what the service says to who started it
 //! - `queue`: what the service knows, its requests and its orders; `worker`: the child that runs the jobs
-//! - [`QueueRequest`] and [`QueueAnswer`]: the protocol; [`Client`]; [`serve`]
+//! - [`QueueRequest`] and [`QueueAnswer`]: the protocol; [`QueueClient`]; [`serve`]
 
 mod claim;
 mod client;
@@ -22,7 +22,7 @@ mod server;
 mod store;
 mod worker;
 
-pub use client::{Client, ClientError};
+pub use client::{ClientError, QueueClient};
 pub use error::QueueError;
 pub use folder::QueueFolder;
 pub use job::{QueuedJob, QueuedJobState};

@@ -1,7 +1,7 @@
 //! The schemas in `docs/schema/` and the page about formats say what the code does.
 
-use crate::Pick;
-use crate::series::Row;
+use crate::EventPick;
+use crate::series::SeriesRow;
 use crate::testing::{decision, info, result, samples, snapshot, warnings};
 use crate::{EventReader, JOBLOG_HEADER, SERIES_KINDS, SeriesHeader, read_event, read_joblog};
 use cosched_core::metric::METRICS;
@@ -96,7 +96,7 @@ fn series_have_the_kinds_and_columns_of_the_schema() {
 #[test]
 fn the_example_of_a_series_reads_and_writes_the_same() {
     for line in SERIES.lines() {
-        let (at, row) = Row::read(line).unwrap().unwrap();
+        let (at, row) = SeriesRow::read(line).unwrap().unwrap();
         let mut again = Vec::new();
         row.write(at, &mut again);
         assert_eq!(String::from_utf8(again).unwrap().trim_end(), line);
@@ -105,8 +105,8 @@ fn the_example_of_a_series_reads_and_writes_the_same() {
 
 #[test]
 fn events_with_samples_and_a_decision() {
-    let event = read_event(QUESTION.as_bytes(), "question.json", Pick::First).unwrap();
-    let event = crate::Event {
+    let event = read_event(QUESTION.as_bytes(), "question.json", EventPick::First).unwrap();
+    let event = crate::EventRecord {
         snapshot: snapshot(),
         samples: samples(Nanos::ZERO),
         decision: Some(decision()),
@@ -124,7 +124,7 @@ fn solo_profiles_are_written_as_in_the_example() {
 
 #[test]
 fn the_example_of_a_question_is_complete() {
-    let event = read_event(QUESTION.as_bytes(), "question.json", Pick::First).unwrap();
+    let event = read_event(QUESTION.as_bytes(), "question.json", EventPick::First).unwrap();
     assert_eq!(
         (event.snapshot.tasks.len(), event.decision.is_none()),
         (2, true)
@@ -140,7 +140,7 @@ fn the_example_of_a_question_is_complete() {
 #[test]
 fn an_error_names_the_file_the_line_and_the_key() {
     let text = QUESTION.replacen("\"cpus\": 1,", "\"cpus\": \"few\",", 1);
-    let error = read_event(text.as_bytes(), "question.json", Pick::First)
+    let error = read_event(text.as_bytes(), "question.json", EventPick::First)
         .unwrap_err()
         .to_string();
     let expected = "question.json, line 17, key `snapshot.tasks[0].cpus`: invalid type: string \"few\", expected u32";
@@ -220,6 +220,10 @@ fn the_example_of_a_job_log_is_one() {
         (log.entries.len(), log.cut_off, succeeded),
         (2, false, vec!["./sort 'input a'"])
     );
-    let lines: String = log.entries.iter().map(crate::Entry::to_line).collect();
+    let lines: String = log
+        .entries
+        .iter()
+        .map(crate::JobLogEntry::to_line)
+        .collect();
     assert_eq!(format!("{JOBLOG_HEADER}\n{lines}"), example);
 }

@@ -2,7 +2,7 @@
 
 use crate::machine_load::{MachineUse, disturbances};
 use crate::record::EarlierJob;
-use crate::setting::{Given, RunSetting};
+use crate::setting::{JobGiven, RunSetting};
 use crate::source::{BackendKind, EnergySource, SoloSource};
 use crate::text::{clip, visible};
 use crate::warning::RunWarning;
@@ -16,7 +16,7 @@ use std::time::SystemTime;
 
 /// A job's time alone on the machine.
 #[derive(Clone, Copy, Debug)]
-pub struct Solo {
+pub struct SoloTime {
     /// Time from its start to its end.
     pub time: Nanos,
     /// Where the time comes from.
@@ -40,11 +40,11 @@ pub struct JobInfo {
     /// Its command as a shell would take it, if it has one. `--resume` identifies jobs by it.
     pub command: Option<String>,
     /// What else it was given.
-    pub given: Given,
+    pub given: JobGiven,
     /// Its values in one line, or its name: what stands before its output with `--tag`.
     pub tag: Option<String>,
     /// Its solo time; if `None`, the time in the task's own solo profile is used.
-    pub solo: Option<Solo>,
+    pub solo: Option<SoloTime>,
     /// Its solo run failed, so that there is no solo time.
     pub solo_failed: bool,
     /// Where it ran; `None` for the host of the run.
@@ -66,7 +66,7 @@ impl JobInfo {
             seq: u64::from(spec.id.0) + 1,
             program: None,
             command: None,
-            given: Given::default(),
+            given: JobGiven::default(),
             tag: None,
             solo: None,
             solo_failed: false,

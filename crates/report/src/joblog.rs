@@ -29,7 +29,7 @@ const LATEST_S: f64 = 253_402_300_800.0;
 
 /// One line of a job log.
 #[derive(Debug, PartialEq)]
-pub struct Entry {
+pub struct JobLogEntry {
     /// The job's number, from 1.
     pub seq: u64,
     /// Where it ran: `:` is this machine, [`SIMULATED_HOST`] a simulation.
@@ -46,10 +46,15 @@ pub struct Entry {
     pub command: String,
 }
 
-impl Entry {
+impl JobLogEntry {
     /// The line of a job that ended. `run_start` is the start of the run since the epoch; it is `None` in a simulation,
     /// whose times count from 0 and whose host is [`SIMULATED_HOST`].
-    pub fn of(result: &TaskResult, seq: u64, command: &str, run_start: Option<Duration>) -> Entry {
+    pub fn of(
+        result: &TaskResult,
+        seq: u64,
+        command: &str,
+        run_start: Option<Duration>,
+    ) -> JobLogEntry {
         let started = result.started.unwrap_or_default();
         let (exit, signal) = match result.exit.as_ref() {
             Some(Exit::Signal { signal, .. }) if result.timed_out => (-1, *signal),
@@ -61,7 +66,7 @@ impl Entry {
             Some(Exit::NotStarted(_)) => (127, 0),
             Some(Exit::Unknown) | None => (-1, 0),
         };
-        Entry {
+        JobLogEntry {
             seq,
             host: if run_start.is_some() {
                 ":"
@@ -86,7 +91,7 @@ impl Entry {
 
     /// The entry as a line, with its line end.
     pub fn to_line(&self) -> String {
-        let Entry {
+        let JobLogEntry {
             seq,
             host,
             start_s,
@@ -102,7 +107,7 @@ impl Entry {
     }
 
     /// Reads a line, given without its line end.
-    fn parse(line: &str) -> Result<Entry, String> {
+    fn parse(line: &str) -> Result<JobLogEntry, String> {
         // Only the command may contain tabs.
         let columns: Vec<&str> = line.splitn(COLUMNS, '\t').collect();
         if columns.len() < COLUMNS {
@@ -111,7 +116,7 @@ impl Entry {
                 columns.len()
             ));
         }
-        Ok(Entry {
+        Ok(JobLogEntry {
             seq: number(&columns, 0)?,
             host: columns[1].to_owned(),
             start_s: seconds(&columns, 2)?,
@@ -169,7 +174,7 @@ impl<W: Write> JobLogWriter<W> {
     }
 
     /// Writes a job's line.
-    pub fn ended(&mut self, entry: &Entry) {
+    pub fn ended(&mut self, entry: &JobLogEntry) {
         self.sink.write(entry.to_line().as_bytes());
     }
 
@@ -212,7 +217,7 @@ pub enum JobLogError {
 #[derive(Debug, Default)]
 pub struct JobLog {
     /// Its lines in their order.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<JobLogEntry>,
     /// Its last line had no line end and was left out, because its command may be incomplete.
     pub cut_off: bool,
 }
@@ -245,7 +250,7 @@ pub fn read_joblog(mut input: impl BufRead, file: &str) -> Result<JobLog, JobLog
         if text == HEADER {
             continue;
         }
-        match Entry::parse(&text) {
+        match JobLogEntry::parse(&text) {
             Ok(entry) => log.entries.push(entry),
             Err(problem) => {
                 return Err(JobLogError::Line {
@@ -260,7 +265,7 @@ pub fn read_joblog(mut input: impl BufRead, file: &str) -> Result<JobLog, JobLog
 
 impl JobLog {
     /// The jobs that succeeded, in their order. Simulated jobs don't count.
-    pub fn successes(&self) -> impl Iterator<Item = &Entry> {
+    pub fn successes(&self) -> impl Iterator<Item = &JobLogEntry> {
         self.entries
             .iter()
             .filter(|entry| entry.ok() && entry.host != SIMULATED_HOST)

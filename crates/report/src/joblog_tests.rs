@@ -44,7 +44,7 @@ fn ends_are_told_as_gnu_parallel_tells_them() {
     result.started = Some(Nanos::from_ms(1_500));
     let mut lines = String::new();
     let mut add =
-        |result: &TaskResult| lines.push_str(&Entry::of(result, 4, "a b", START).to_line());
+        |result: &TaskResult| lines.push_str(&JobLogEntry::of(result, 4, "a b", START).to_line());
     add(&result);
     result.exit = Some(Exit::Code(3));
     add(&result);
@@ -71,7 +71,7 @@ fn ends_are_told_as_gnu_parallel_tells_them() {
 
 #[test]
 fn what_was_simulated_is_not_done() {
-    let line = Entry::of(&result().tasks[0], 1, "a", None).to_line();
+    let line = JobLogEntry::of(&result().tasks[0], 1, "a", None).to_line();
     assert_eq!(line, "1\tsimulated\t0.000\t    15.000\t0\t0\t0\t0\ta\n");
     assert_eq!(read(&line).unwrap().successes().count(), 0);
 }
@@ -156,7 +156,7 @@ fn going_on_takes_a_cut_off_line_away() {
     let mut options = std::fs::File::options();
     options.read(true).write(true).create(true).truncate(false);
     let open = || options.open(&path).unwrap();
-    let entry = |seq| Entry::of(&result().tasks[0], seq, &format!("job {seq}"), START);
+    let entry = |seq| JobLogEntry::of(&result().tasks[0], seq, &format!("job {seq}"), START);
     append_joblog(open()).unwrap().ended(&entry(1));
     let whole = std::fs::read_to_string(&path).unwrap();
     assert!(whole.starts_with(HEADER));
@@ -185,7 +185,7 @@ fn going_on_takes_a_cut_off_line_away() {
 #[test]
 fn a_full_disk_stops_the_log_and_nothing_else() {
     let mut writer = JobLogWriter::new(FullDisk::after(100), true);
-    let entry = Entry::of(&result().tasks[0], 1, "a", START);
+    let entry = JobLogEntry::of(&result().tasks[0], 1, "a", START);
     writer.ended(&entry);
     assert!(
         writer
@@ -219,7 +219,7 @@ proptest! {
         seq in any::<u64>(), start_ms in 0u64..4_000_000_000_000, ms in 0u64..1 << 40, exit in any::<i32>(),
         signal in any::<i32>(), command in "(?s)[^\0]{0,30}"
     ) {
-        let entry = Entry {
+        let entry = JobLogEntry {
             seq, host: ":".to_owned(), start_s: start_ms as f64 / 1e3, runtime_s: ms as f64 / 1e3,
             exit, signal, command,
         };

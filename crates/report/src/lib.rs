@@ -45,19 +45,20 @@ pub use attached::{
     attached_text,
 };
 pub use events::{
-    EVENT_SCHEMA, Event, EventContext, EventError, EventReader, EventWriter, Pick, read_event,
+    EVENT_SCHEMA, EventContext, EventError, EventPick, EventReader, EventRecord, EventWriter,
+    read_event,
 };
 pub use figures::{Absences, Figures};
-pub use info::{JobInfo, JobInfos, RunInfo, Solo};
+pub use info::{JobInfo, JobInfos, RunInfo, SoloTime};
 pub use joblog::{
-    Entry, HEADER as JOBLOG_HEADER, JobLog, JobLogError, JobLogWriter, SIMULATED_HOST,
+    HEADER as JOBLOG_HEADER, JobLog, JobLogEntry, JobLogError, JobLogWriter, SIMULATED_HOST,
     append_joblog, read_joblog,
 };
 pub use json::{JsonError, schema_of};
 pub use last_line::{MOST_READ, last_line, last_line_of};
 pub use live::{
-    CpuNow, JobNow, JobState, LeftOut, LiveTotals, OwnUse, QueueRow, Reason, RunFacts, RunLine,
-    STATUS_SCHEMA, Status, jobs_text, live_job_table, metrics_text, queue_run_text, queue_text,
+    CpuNow, JobNow, JobState, LeftOut, LiveTotals, OwnUse, QueueRow, ReasonNow, RunFacts, RunLine,
+    RunStatus, STATUS_SCHEMA, jobs_text, live_job_table, metrics_text, queue_run_text, queue_text,
     runs_text,
 };
 pub use machine_load::{MachineLoad, MachineUse, disturbances};
@@ -68,16 +69,17 @@ pub use progress::{
 };
 pub use reason::{trigger_text, wait_code, wait_text};
 pub use record::{
-    EarlierJob, Energy, ExpectedOfJob, Job, MachineDetails, Missing, NoRecord, OverheadRecord,
-    RECORD_SCHEMA, Rebuilt, Record, Totals, WarningRecord, record, record_of_series,
+    EarlierJob, EnergyRecord, ExpectedOfJob, JobRecord, JobTotals, MachineDetails,
+    MissingCapability, NoRecord, OverheadRecord, RECORD_SCHEMA, Rebuilt, RunRecord, WarningRecord,
+    record, record_of_series,
 };
-pub use recorder::{FileRecorder, Output, Told};
+pub use recorder::{FileRecorder, Output, RunNews};
 pub use series::{
-    KINDS as SERIES_KINDS, Kind, Mode, Row, SERIES_SCHEMA, SampleRow, SeriesError, SeriesFile,
-    SeriesHeader, SeriesReader, SeriesTask, SeriesWriter, is_of_run,
+    CpuMode, KINDS as SERIES_KINDS, SERIES_SCHEMA, SampleRow, SeriesError, SeriesFile,
+    SeriesHeader, SeriesReader, SeriesRow, SeriesRowKind, SeriesTask, SeriesWriter, is_of_run,
 };
 pub use setting::{
-    AllocationSetting, Given, ParamSetting, RunInput, RunOptions, RunSetting, SettingFile,
+    AllocationSetting, JobGiven, ParamSetting, RunInput, RunOptions, RunSetting, SettingFile,
 };
 pub use sink::LineSink;
 pub use solo::{SOLO_SCHEMA, SoloFile, SoloJob};
@@ -92,9 +94,13 @@ pub use text::{
     visible, visible_bytes, visible_json, visible_lines, wrap,
 };
 pub use tidy::{
-    Form, METRIC_COLUMNS, Tidy, job_columns, job_values, metric_values, sample_columns, samples,
+    METRIC_COLUMNS, TableForm, TidyTable, job_columns, job_values, metric_values, sample_columns,
+    samples,
 };
-pub use timeline::{Stay, Timeline, Traffic};
+pub use timeline::{CpuStay, Timeline, TrafficTimeline};
 pub use trace::{TraceDone, TraceError, is_trace, write_trace};
 pub use warning::{OrphansDone, RunFile, RunWarning, shortfall_text};
-pub use why::{Did, Latest, Preferred, SeriesEnd, State, Step, WHY_SCHEMA, Why, why, why_text};
+pub use why::{
+    LatestTurn, PreferredJob, SeriesEnd, WHY_SCHEMA, WhyAnswer, WhyChange, WhyState, WhyStep, why,
+    why_text,
+};

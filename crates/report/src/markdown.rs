@@ -1,6 +1,6 @@
 //! A run as a Markdown document.
 
-use crate::record::Record;
+use crate::record::RunRecord;
 use crate::source::BackendKind;
 use crate::summary::{
     command_again, headline_text, job_table, metric_notes, metric_table, setting_table,
@@ -11,7 +11,7 @@ use std::fmt::Write as _;
 
 /// A document with how the run ended, its metrics, its jobs, its warnings and its setting. `name` is what the reader calls
 /// the run.
-pub fn markdown(name: &str, record: &Record) -> String {
+pub fn markdown(name: &str, record: &RunRecord) -> String {
     let mut out = format!("# {}\n\n", markdown_text(name));
     if record.backend == BackendKind::Sim {
         out.push_str("**Simulated.** ");
@@ -87,7 +87,7 @@ mod tests {
         let result = result();
         let mut record = record(&result, &info(&result));
         (record.totals.failed, record.totals.unfinished) = (1, 0);
-        let told = |record: &crate::Record| {
+        let told = |record: &crate::RunRecord| {
             let text = overview(&[("a".to_owned(), record)])
                 .in_capitals()
                 .text(200);

@@ -1,6 +1,6 @@
 //! Where runs are from: runs of different machines, or of different versions of cosched, are not quite of one kind.
 
-use crate::record::Record;
+use crate::record::RunRecord;
 use crate::source::BackendKind;
 use crate::text::count;
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ pub struct Origin {
 
 impl Origin {
     /// Where a run with this record is from.
-    pub fn of(record: &Record) -> Origin {
+    pub fn of(record: &RunRecord) -> Origin {
         let mut machine = record.machine.clone();
         if record.backend == BackendKind::Host {
             let cpus = count(record.machine_details.cpus as u64, "CPU");

@@ -2,8 +2,8 @@
 
 use crate::events::EventWriter;
 use crate::info::{JobInfo, JobInfos, RunInfo};
-use crate::joblog::{Entry, JobLogWriter};
-use crate::live::{Live, RunFacts, Status};
+use crate::joblog::{JobLogEntry, JobLogWriter};
+use crate::live::{Live, RunFacts, RunStatus};
 use crate::progress::{LiveProgress, ProgressTracker};
 use crate::series::SeriesWriter;
 use crate::source::BackendKind;
@@ -14,7 +14,7 @@ use std::time::{Duration, SystemTime};
 
 /// What a listener is told during a run.
 #[derive(Debug)]
-pub enum Told<'a> {
+pub enum RunNews<'a> {
     /// Something happened. Warnings are told as such.
     Fact {
         /// When.
@@ -29,7 +29,7 @@ pub enum Told<'a> {
     /// Time has passed. Told at least once a quantum.
     Progress(&'a LiveProgress),
     /// The state of the run. What only the listener knows is not in it yet.
-    Status(Box<Status>),
+    Status(Box<RunStatus>),
     /// A warning for the user. Repeated faults of a policy give one warning.
     Warning(&'a RunWarning),
 }
@@ -41,7 +41,7 @@ const MOST_WARNINGS: usize = 10_000;
 pub type Output<'a> = Box<dyn Write + 'a>;
 
 /// The function that is told.
-type Listener<'a> = Box<dyn FnMut(Told<'_>) -> bool + 'a>;
+type Listener<'a> = Box<dyn FnMut(RunNews<'_>) -> bool + 'a>;
 
 /// Writes the files that were asked for, keeps the warnings for the run record, and calls a listener.
 ///
@@ -93,7 +93,7 @@ impl<'a> FileRecorder<'a> {
     /// Calls `listener` with everything that happens. It returns whether it holds what a slow reader has not taken.
     pub fn with_listener(
         mut self,
-        listener: impl FnMut(Told<'_>) -> bool + 'a,
+        listener: impl FnMut(RunNews<'_>) -> bool + 'a,
     ) -> FileRecorder<'a> {
         self.listener = Some(Box::new(listener));
         self
@@ -121,7 +121,7 @@ impl<'a> FileRecorder<'a> {
 
     fn tell(&mut self, warning: RunWarning) {
         if let Some(listener) = &mut self.listener {
-            listener(Told::Warning(&warning));
+            listener(RunNews::Warning(&warning));
         }
         // A stream may give as many as it has jobs.
         if self.warnings.len() < MOST_WARNINGS {
@@ -157,7 +157,7 @@ impl<'a> FileRecorder<'a> {
             joblog.ended(&entry(result, info, self.run_start, self.host.as_ref()));
         }
         if let Some(listener) = &mut self.listener {
-            listener(Told::Fact {
+            listener(RunNews::Fact {
                 at,
                 fact,
                 info: fact.task().and_then(|task| jobs.get(task)),
@@ -201,12 +201,12 @@ fn entry(
     info: Option<&JobInfo>,
     run_start: Option<Duration>,
     host: Option<&String>,
-) -> Entry {
+) -> JobLogEntry {
     let (seq, command) = match info {
         Some(info) => (info.seq, info.command_or_name()),
         None => (u64::from(result.spec.id.0) + 1, result.spec.name.as_str()),
     };
-    let mut entry = Entry::of(result, seq, command, run_start);
+    let mut entry = JobLogEntry::of(result, seq, command, run_start);
     if let Some(host) = info.and_then(|info| info.host.as_ref()).or(host) {
         entry.host.clone_from(host);
     }
@@ -231,7 +231,7 @@ impl Recorder for FileRecorder<'_> {
         // The estimate is only for the listener.
         if let Some(listener) = &mut self.listener {
             self.tracker.tick(snapshot);
-            self.is_behind = listener(Told::Progress(self.tracker.progress()));
+            self.is_behind = listener(RunNews::Progress(self.tracker.progress()));
         }
     }
 
@@ -250,7 +250,7 @@ impl Recorder for FileRecorder<'_> {
             }
             self.tracker.tick(now.snapshot);
             let status = self.live.status(now, &self.jobs.borrow(), &self.tracker);
-            listener(Told::Status(Box::new(status)));
+            listener(RunNews::Status(Box::new(status)));
         }
     }
 }
@@ -314,17 +314,17 @@ mod tests {
         }
     }
 
-    fn words(told: Told<'_>) -> Option<String> {
+    fn words(told: RunNews<'_>) -> Option<String> {
         let (at, fact, info, progress) = match told {
-            Told::Fact {
+            RunNews::Fact {
                 at,
                 fact,
                 info,
                 progress,
             } => (at, fact, info, progress),
-            Told::Progress(progress) => return Some(crate::progress_line(progress, 80)),
-            Told::Status(status) => return Some(format!("{} s", status.elapsed_s)),
-            Told::Warning(warning) => return Some(format!("warning: {}", warning.text())),
+            RunNews::Progress(progress) => return Some(crate::progress_line(progress, 80)),
+            RunNews::Status(status) => return Some(format!("{} s", status.elapsed_s)),
+            RunNews::Warning(warning) => return Some(format!("warning: {}", warning.text())),
         };
         match fact {
             Fact::Started { task, .. } => Some(format!("started {}", task.name)),
@@ -398,7 +398,7 @@ mod tests {
         let mut recorder = FileRecorder::new(&info, info.job_infos());
         recorder.joblog = Some(JobLogWriter::new(Box::new(&mut joblog), true));
         let mut recorder = recorder.with_listener(|what| {
-            if let Told::Fact {
+            if let RunNews::Fact {
                 fact: Fact::Failed(result),
                 info,
                 ..

@@ -149,7 +149,7 @@ pub struct RunOptions {
 /// different jobs. Parts that the user did not give are left out of the JSON object.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Given {
+pub struct JobGiven {
     /// Its working folder; without it, that of the run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
@@ -162,9 +162,9 @@ pub struct Given {
     pub stdin: Option<String>,
 }
 
-impl Given {
+impl JobGiven {
     /// Whether the job was given a command and nothing else.
     pub fn is_empty(&self) -> bool {
-        *self == Given::default()
+        *self == JobGiven::default()
     }
 }

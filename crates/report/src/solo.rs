@@ -4,9 +4,9 @@
 
 use crate::figures::Absences;
 use crate::json::{self, JsonError};
-use crate::record::{Job, Record};
-use crate::series::{Row, SeriesError, SeriesReader};
-use crate::setting::Given;
+use crate::record::{JobRecord, RunRecord};
+use crate::series::{SeriesError, SeriesReader, SeriesRow};
+use crate::setting::JobGiven;
 use crate::warning::{DISTURBED, SOLO_DISTURBED};
 use cosched_core::{Absence, Counter, Nanos, Rate, SoloPoint, SoloProfile, SoloTrace};
 use serde::{Deserialize, Serialize};
@@ -42,8 +42,8 @@ pub struct SoloJob {
     /// Its command, as a shell would take it.
     pub command: Option<String>,
     /// What else it was given.
-    #[serde(default, skip_serializing_if = "Given::is_empty")]
-    pub given: Given,
+    #[serde(default, skip_serializing_if = "JobGiven::is_empty")]
+    pub given: JobGiven,
     /// Time from start to end in seconds; the median of several measurements, if there were several.
     pub time_s: f64,
     /// The least and the greatest of several measurements, in seconds; left out if there was one.
@@ -60,7 +60,7 @@ pub struct SoloJob {
 
 impl SoloJob {
     /// The solo time of a job.
-    fn of(job: &Job, time_s: f64) -> SoloJob {
+    fn of(job: &JobRecord, time_s: f64) -> SoloJob {
         let mut absent = Absences::default();
         let not_kept = "a record does not have it";
         SoloJob {
@@ -76,7 +76,7 @@ impl SoloJob {
     }
 
     /// Add what was counted while the job was alone.
-    fn with_counters(mut self, job: &Job, tracer: Tracer) -> SoloJob {
+    fn with_counters(mut self, job: &JobRecord, tracer: Tracer) -> SoloJob {
         let why = job.absent.why(Counter::MmReads.name());
         let why = why.unwrap_or(Absence::NotYetMeasured.text());
         let time = Nanos::from_s(self.time_s);
@@ -116,7 +116,7 @@ impl SoloFile {
     ///
     /// A job's `solo_s` is its solo time. If no two jobs of the run overlapped, the solo time of every other job that
     /// succeeded is its own time from start to end.
-    pub fn of_record(record: &Record) -> SoloFile {
+    pub fn of_record(record: &RunRecord) -> SoloFile {
         let one_by_one = one_by_one(record);
         let mut disturbed = has_warning(record, SOLO_DISTURBED);
         let mut jobs = Vec::new();
@@ -140,12 +140,12 @@ impl SoloFile {
     /// # Errors
     /// The series cannot be read.
     pub fn of_run<R: BufRead>(
-        record: &Record,
+        record: &RunRecord,
         series: SeriesReader<R>,
     ) -> Result<SoloFile, SeriesError> {
         let mut tracers: Vec<Tracer> = record.jobs.iter().map(|_| Tracer::default()).collect();
         for row in series {
-            if let (_, Row::Sampled(sample)) = row?
+            if let (_, SeriesRow::Sampled(sample)) = row?
                 && let Some(tracer) = tracers.get_mut(sample.task.0 as usize)
             {
                 tracer.add(
@@ -211,7 +211,12 @@ impl SoloFile {
     /// The profile of a job, by its command and what else it was given. Of several that are alike it is that of the same
     /// name, else the first. The name alone is used only if the job has no command or the file has none, since numbered
     /// names mean other work in another run.
-    pub fn profile(&self, name: &str, command: Option<&str>, given: &Given) -> Option<SoloProfile> {
+    pub fn profile(
+        &self,
+        name: &str,
+        command: Option<&str>,
+        given: &JobGiven,
+    ) -> Option<SoloProfile> {
         let by_command = self.jobs.iter().any(|job| job.command.is_some());
         let alike: Vec<&SoloJob> = match command {
             Some(_) if by_command => {
@@ -232,19 +237,19 @@ impl SoloFile {
 }
 
 /// The solo time of a job in seconds; `one_by_one` if no two jobs of its run overlapped.
-fn solo_time(job: &Job, one_by_one: bool) -> Option<f64> {
+fn solo_time(job: &JobRecord, one_by_one: bool) -> Option<f64> {
     let span = job.end.start_s.zip(job.end.end_s);
     let alone = span.filter(|_| one_by_one && job.end.exit == Some(0));
     let time_s = job.solo_s.or(alone.map(|(start, finish)| finish - start));
     time_s.filter(|time_s| *time_s >= LEAST_S)
 }
 
-fn has_warning(record: &Record, code: &str) -> bool {
+fn has_warning(record: &RunRecord, code: &str) -> bool {
     record.warnings.iter().any(|warning| warning.code == code)
 }
 
 /// Whether every job ended before the next one started.
-fn one_by_one(record: &Record) -> bool {
+fn one_by_one(record: &RunRecord) -> bool {
     let mut spans: Vec<(f64, f64)> = Vec::new();
     for job in &record.jobs {
         if let Some(start) = job.end.start_s {
@@ -303,7 +308,7 @@ mod tests {
     use cosched_core::{ByTask, DecisionRecord, Fact, Reading, RngState};
 
     /// A run of three jobs one after the other; the samples are of the first two.
-    fn run(gap: bool) -> (Record, Vec<u8>) {
+    fn run(gap: bool) -> (RunRecord, Vec<u8>) {
         let mut result = result();
         result.tasks.truncate(3);
         let mut at = 0.0;
@@ -352,25 +357,29 @@ mod tests {
         // The third failed.
         assert_eq!(file.jobs.len(), 2);
         let profile = file
-            .profile("whatever", Some("./mcf-1 --input 'a b'"), &Given::default())
+            .profile(
+                "whatever",
+                Some("./mcf-1 --input 'a b'"),
+                &JobGiven::default(),
+            )
             .unwrap();
         assert_eq!(profile.time, Some(Nanos::from_s(4.0)));
         let trace = profile.trace.unwrap();
         let points: Vec<(u64, f64)> = trace.points().iter().map(|&point| point.into()).collect();
         assert_eq!(points, [(400_000_000, 2.0 / 3.0), (800_000_000, 2.0 / 3.0)]);
         assert_eq!(
-            file.profile("mcf-1", Some("./other"), &Given::default()),
+            file.profile("mcf-1", Some("./other"), &JobGiven::default()),
             None
         );
-        assert!(file.profile("mcf-1", None, &Given::default()).is_some());
+        assert!(file.profile("mcf-1", None, &JobGiven::default()).is_some());
     }
 
     #[test]
     fn jobs_with_one_command_are_told_apart_by_what_they_were_given() {
         let mut file = file(false);
-        let given = |cwd: &str| Given {
+        let given = |cwd: &str| JobGiven {
             cwd: Some(cwd.to_owned()),
-            ..Given::default()
+            ..JobGiven::default()
         };
         for (job, cwd) in file.jobs.iter_mut().zip(["a", "b"]) {
             (job.command, job.given) = (Some("./solve".to_owned()), given(cwd));
@@ -393,7 +402,7 @@ mod tests {
             code: code.to_owned(),
             text: String::new(),
         };
-        let file = |record: &Record| {
+        let file = |record: &RunRecord| {
             SoloFile::of_run(record, SeriesReader::new(series.as_slice(), "s").unwrap()).unwrap()
         };
         assert!(!file(&record).disturbed && !SoloFile::of_record(&record).disturbed);
@@ -482,7 +491,7 @@ mod tests {
     }
 
     fn time_of(file: &SoloFile, name: &str, command: Option<&str>) -> Option<f64> {
-        let profile = file.profile(name, command, &Given::default());
+        let profile = file.profile(name, command, &JobGiven::default());
         profile.and_then(|profile| profile.time).map(Nanos::as_s)
     }
 

@@ -1,7 +1,7 @@
 //! Small machines, runs and snapshots for the tests.
 
 use crate::figures::Absences;
-use crate::info::{JobInfo, RunInfo, Solo};
+use crate::info::{JobInfo, RunInfo, SoloTime};
 use crate::machine_load::MachineUse;
 use crate::setting::{ParamSetting, RunInput, RunOptions, RunSetting};
 use crate::source::{BackendKind, EnergySource, SoloSource};
@@ -462,7 +462,7 @@ pub(crate) fn simulated() -> (RunResult, RunInfo) {
     for job in &mut info.jobs {
         (job.program, job.log) = (Some("mcf".to_owned()), None);
     }
-    info.jobs[0].solo = Some(Solo {
+    info.jobs[0].solo = Some(SoloTime {
         time: Nanos::from_s(10.0),
         source: SoloSource::Simulated,
     });
@@ -529,7 +529,7 @@ pub(crate) fn info(result: &RunResult) -> RunInfo {
         job.log = Some(format!("cosched-logs/{}.out", job.name));
     }
     if let Some(first) = jobs.first_mut() {
-        first.solo = Some(Solo {
+        first.solo = Some(SoloTime {
             time: Nanos::from_s(10.0),
             source: SoloSource::Measured,
         });

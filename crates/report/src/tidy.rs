@@ -1,14 +1,14 @@
 //! Tidy tables for other programs: one row for each observation, one column for each variable; as CSV or as JSON Lines.
 
-use crate::record::{Job, Record};
-use crate::series::{Row, SampleRow, SeriesError, SeriesReader};
+use crate::record::{JobRecord, RunRecord};
+use crate::series::{SampleRow, SeriesError, SeriesReader, SeriesRow};
 use cosched_core::{Counter, Nanos};
 use serde_json::{Map, Value};
 use std::io::{self, BufRead, Write};
 
 /// How a table is written.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Form {
+pub enum TableForm {
     /// Fields separated by commas, with the names of the columns in the first line. An absent value is empty.
     Csv,
     /// One JSON object a line. An absent value is null.
@@ -17,8 +17,8 @@ pub enum Form {
 
 /// Writes a table row by row.
 #[derive(Debug)]
-pub struct Tidy<W> {
-    form: Form,
+pub struct TidyTable<W> {
+    form: TableForm,
     columns: Vec<String>,
     out: W,
 }
@@ -32,18 +32,18 @@ fn csv_field(text: &str) -> String {
     }
 }
 
-impl<W: Write> Tidy<W> {
+impl<W: Write> TidyTable<W> {
     /// A table with these columns.
     ///
     /// # Errors
     /// It can't be written.
-    pub fn new(form: Form, columns: &[&str], mut out: W) -> io::Result<Tidy<W>> {
+    pub fn new(form: TableForm, columns: &[&str], mut out: W) -> io::Result<TidyTable<W>> {
         let columns: Vec<String> = columns.iter().map(|name| (*name).to_owned()).collect();
-        if form == Form::Csv {
+        if form == TableForm::Csv {
             let names: Vec<String> = columns.iter().map(|name| csv_field(name)).collect();
             writeln!(out, "{}", names.join(","))?;
         }
-        Ok(Tidy { form, columns, out })
+        Ok(TidyTable { form, columns, out })
     }
 
     /// Writes a row: a value for each column, null where it is absent.
@@ -54,16 +54,16 @@ impl<W: Write> Tidy<W> {
         let mut fields = Vec::new();
         for (name, value) in self.columns.iter().zip(values) {
             fields.push(match (self.form, value) {
-                (Form::Jsonl, value) => format!("\"{name}\":{value}"),
-                (Form::Csv, Value::Null) => String::new(),
-                (Form::Csv, Value::String(text)) => csv_field(text),
-                (Form::Csv, value) => csv_field(&value.to_string()),
+                (TableForm::Jsonl, value) => format!("\"{name}\":{value}"),
+                (TableForm::Csv, Value::Null) => String::new(),
+                (TableForm::Csv, Value::String(text)) => csv_field(text),
+                (TableForm::Csv, value) => csv_field(&value.to_string()),
             });
         }
         let fields = fields.join(",");
         match self.form {
-            Form::Csv => writeln!(self.out, "{fields}"),
-            Form::Jsonl => writeln!(self.out, "{{{fields}}}"),
+            TableForm::Csv => writeln!(self.out, "{fields}"),
+            TableForm::Jsonl => writeln!(self.out, "{{{fields}}}"),
         }
     }
 
@@ -121,7 +121,7 @@ pub fn job_columns() -> Vec<&'static str> {
 }
 
 /// The values of a job, in the order of [`job_columns`].
-pub fn job_values(job: &Job) -> Vec<Value> {
+pub fn job_values(job: &JobRecord) -> Vec<Value> {
     // A job can't fail to serialise.
     let all = serde_json::to_value(job).unwrap_or_default();
     let empty = Map::new();
@@ -147,7 +147,7 @@ pub fn job_values(job: &Job) -> Vec<Value> {
 pub const METRIC_COLUMNS: [&str; 3] = ["metric", "value", "absent"];
 
 /// The rows of the metrics of a run, in the order of [`METRIC_COLUMNS`].
-pub fn metric_values(record: &Record) -> impl Iterator<Item = [Value; 3]> {
+pub fn metric_values(record: &RunRecord) -> impl Iterator<Item = [Value; 3]> {
     record.metrics.iter().map(|(name, value)| match value {
         Ok(value) => [Value::from(name), Value::from(*value), Value::Null],
         Err(why) => [Value::from(name), Value::Null, Value::from(why)],
@@ -192,7 +192,7 @@ pub fn samples<R: BufRead, E: From<SeriesError>>(
         .map(|task| task.name.clone())
         .collect();
     for line in series.by_ref() {
-        let (at, Row::Sampled(sample)) = line? else {
+        let (at, SeriesRow::Sampled(sample)) = line? else {
             continue;
         };
         row(sample_values(at, &names, &sample))?;
@@ -231,11 +231,11 @@ mod tests {
     use std::collections::BTreeSet;
 
     /// A table of all jobs.
-    fn table(form: Form) -> String {
+    fn table(form: TableForm) -> String {
         let result = result();
         let record = record(&result, &info(&result));
         let mut out = Vec::new();
-        let mut table = Tidy::new(form, &job_columns(), &mut out).unwrap();
+        let mut table = TidyTable::new(form, &job_columns(), &mut out).unwrap();
         record
             .jobs
             .iter()
@@ -268,7 +268,7 @@ mod tests {
 
     #[test]
     fn both_forms_say_the_same() {
-        let (csv, jsonl) = (table(Form::Csv), table(Form::Jsonl));
+        let (csv, jsonl) = (table(TableForm::Csv), table(TableForm::Jsonl));
         assert_eq!(csv.lines().next().unwrap(), job_columns().join(","));
         assert_eq!(csv.lines().count(), jsonl.lines().count() + 1);
         for (line, object) in csv.lines().skip(1).zip(jsonl.lines()) {
@@ -287,7 +287,7 @@ mod tests {
     #[test]
     fn fields_are_quoted_where_they_must_be() {
         let mut out = Vec::new();
-        let mut table = Tidy::new(Form::Csv, &["a", "b,c"], &mut out).unwrap();
+        let mut table = TidyTable::new(TableForm::Csv, &["a", "b,c"], &mut out).unwrap();
         table
             .row(&[Value::from("x \"y\", z\n"), Value::Null])
             .unwrap();

@@ -7,7 +7,9 @@ use crate::exit::Exit;
 use crate::input::{quote, told};
 use crate::stderr;
 use cosched_core::{EndedBy, Exit as JobExit, Halt, RunResult, TaskResult};
-use cosched_report::{Form, Record, SummaryOptions, Tidy, job_columns, job_values, summary};
+use cosched_report::{
+    RunRecord, SummaryOptions, TableForm, TidyTable, job_columns, job_values, summary,
+};
 use std::ffi::OsString;
 use std::io::{self, ErrorKind, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
@@ -40,7 +42,11 @@ impl Ending<'_> {
 }
 
 /// Prints what `--format` says: the record or the jobs on standard output, or a summary on standard error. A reader that has left is no error.
-pub(crate) fn print(options: &RunOptions, record: &Record, ending: &Ending<'_>) -> io::Result<()> {
+pub(crate) fn print(
+    options: &RunOptions,
+    record: &RunRecord,
+    ending: &Ending<'_>,
+) -> io::Result<()> {
     let output = &options.output;
     let printed = match output.format {
         AnswerFormat::Json => io::stdout().write_all(record.to_json().as_bytes()),
@@ -58,15 +64,15 @@ pub(crate) fn print(options: &RunOptions, record: &Record, ending: &Ending<'_>) 
 }
 
 /// Prints the table of the jobs, as `cosched report --format csv` does.
-fn print_jobs(record: &Record) -> io::Result<()> {
-    let mut table = Tidy::new(Form::Csv, &job_columns(), io::stdout().lock())?;
+fn print_jobs(record: &RunRecord) -> io::Result<()> {
+    let mut table = TidyTable::new(TableForm::Csv, &job_columns(), io::stdout().lock())?;
     for job in &record.jobs {
         table.row(&job_values(job))?;
     }
     table.finish()
 }
 
-fn summary_options(options: &RunOptions, record: &Record) -> SummaryOptions {
+fn summary_options(options: &RunOptions, record: &RunRecord) -> SummaryOptions {
     let output = &options.output;
     let jobs = record.jobs.len();
     let no_colour = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
@@ -82,7 +88,7 @@ fn summary_options(options: &RunOptions, record: &Record) -> SummaryOptions {
 }
 
 /// Where the output of failed jobs is, and how an interrupted batch is continued.
-fn next_steps(options: &RunOptions, record: &Record, ending: &Ending<'_>) -> String {
+fn next_steps(options: &RunOptions, record: &RunRecord, ending: &Ending<'_>) -> String {
     let mut text = String::new();
     if options.is_simulated() {
         return text;
@@ -107,7 +113,7 @@ fn next_steps(options: &RunOptions, record: &Record, ending: &Ending<'_>) -> Str
 
 /// The words that continue the batch, for a shell; `None` if it can't be resumed. A log folder knows its command line;
 /// otherwise it is the user's with `--resume`.
-fn resuming_command(options: &RunOptions, record: &Record, logs: &Path) -> Option<String> {
+fn resuming_command(options: &RunOptions, record: &RunRecord, logs: &Path) -> Option<String> {
     let mut words = record.setting.command_line.clone()?;
     let verb = words.iter().skip(1).position(|word| word == "run")? + 1;
     if options.output.keeps_logs() {

@@ -24,7 +24,7 @@ use crate::stderr;
 use anyhow::Result;
 use cosched_core::{Counter, EndedBy, Nanos, RunResult, TaskResult, TaskSpec};
 use cosched_linux::Allocation;
-use cosched_report::{JobInfo, Record, RunInfo, RunWarning, record, visible};
+use cosched_report::{JobInfo, RunInfo, RunRecord, RunWarning, record, visible};
 use std::cell::RefCell;
 use std::path::Path;
 use std::time::SystemTime;
@@ -146,7 +146,7 @@ fn warn_at_end<P>(run: &RunContext<'_, P>, result: &RunResult, info: &mut RunInf
 fn keep_files<P>(
     run: &RunContext<'_, P>,
     record_file: Option<RecordFile>,
-    record: &Record,
+    record: &RunRecord,
     info: &RunInfo,
 ) -> Result<()> {
     let mut kept = Ok(());

@@ -12,7 +12,7 @@ use crate::exit::usage;
 use crate::input::{told, value_files};
 use crate::whole_file::{stream_whole, write_private, write_whole};
 use anyhow::{Context as _, Result};
-use cosched_report::{JOBLOG_HEADER, JobLogWriter, Record, RunWarning, append_joblog};
+use cosched_report::{JOBLOG_HEADER, JobLogWriter, RunRecord, RunWarning, append_joblog};
 use std::fs::File;
 use std::io::Write;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
@@ -309,7 +309,7 @@ impl RecordFile {
 ///
 /// # Errors
 /// One of them can't be written. The other is written all the same.
-pub(crate) fn keep(to: Option<RecordFile>, logs: &Path, record: &Record) -> Result<()> {
+pub(crate) fn keep(to: Option<RecordFile>, logs: &Path, record: &RunRecord) -> Result<()> {
     let text = record.to_json();
     let in_logs = write_private(&logs.join("run.json"), text.as_bytes());
     if let Some(to) = to {

@@ -11,7 +11,7 @@ use anyhow::{Context as _, Result};
 use cosched_linux::identity::host_name;
 use cosched_linux::own_run;
 use cosched_linux::root::Root;
-use cosched_nodes::protocol::{FILES, Frame, NodeDescription};
+use cosched_nodes::protocol::{FILES, NodeDescription, WorkerFrame};
 use std::path::Path;
 
 /// Refuses what does not fit a worker.
@@ -66,7 +66,7 @@ pub(crate) fn open(
         run_id: own_run(&root).unwrap_or_default(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
     };
-    screen.send(Order::Frame(Box::new(Frame::Node(node))));
+    screen.send(Order::Frame(Box::new(WorkerFrame::Node(node))));
     Ok(())
 }
 

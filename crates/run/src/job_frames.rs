@@ -1,8 +1,8 @@
 //! Frames about jobs and the whole run, which `--frames` and `--progress-to` write.
 
 use cosched_core::{EarlierPhases, Fact, JobEnd, Nanos, TaskResult, TaskSpec};
-use cosched_nodes::protocol::{Frame, JobName, JobProgress, Progress};
-use cosched_report::{JobInfo, LiveProgress, Told};
+use cosched_nodes::protocol::{JobName, JobProgress, NodeProgress, WorkerFrame};
+use cosched_report::{JobInfo, LiveProgress, RunNews};
 
 /// Least time between two frames about the whole run.
 const EVERY: Nanos = Nanos::from_ms(1_000);
@@ -26,30 +26,30 @@ impl Events {
     }
 
     /// The frame for what is told, if it has one.
-    pub(crate) fn frame(&mut self, told: &Told<'_>) -> Option<Frame> {
+    pub(crate) fn frame(&mut self, told: &RunNews<'_>) -> Option<WorkerFrame> {
         match told {
-            Told::Fact { at, fact, info, .. } => self.of_fact(*at, fact, *info),
-            Told::Progress(now) => self.progress(now),
-            Told::Status(_) | Told::Warning(_) => None,
+            RunNews::Fact { at, fact, info, .. } => self.of_fact(*at, fact, *info),
+            RunNews::Progress(now) => self.progress(now),
+            RunNews::Status(_) | RunNews::Warning(_) => None,
         }
     }
 
-    fn of_fact(&self, at: Nanos, fact: &Fact<'_>, info: Option<&JobInfo>) -> Option<Frame> {
+    fn of_fact(&self, at: Nanos, fact: &Fact<'_>, info: Option<&JobInfo>) -> Option<WorkerFrame> {
         match *fact {
             Fact::Started {
                 task, again: false, ..
-            } => Some(Frame::Start {
+            } => Some(WorkerFrame::Start {
                 job: job_name(task, info),
                 at_s: at.as_s(),
             }),
-            Fact::Failed(result) => Some(Frame::Retry {
+            Fact::Failed(result) => Some(WorkerFrame::Retry {
                 job: job_name(&result.spec, info),
                 how: JobEnd::of(result),
                 attempt: result.runs,
             }),
             // The run is ended, not this job: the coordinator starts it on another node.
             Fact::Ended(result) if self.is_worker && is_interrupted(result) => None,
-            Fact::Ended(result) => Some(Frame::End {
+            Fact::Ended(result) => Some(WorkerFrame::End {
                 job: job_name(&result.spec, info),
                 how: JobEnd::of(result),
                 learnt: self.learnt(result),
@@ -64,12 +64,12 @@ impl Events {
         learnt.cloned()
     }
 
-    fn progress(&mut self, now: &LiveProgress) -> Option<Frame> {
+    fn progress(&mut self, now: &LiveProgress) -> Option<WorkerFrame> {
         if now.elapsed < self.next {
             return None;
         }
         self.next = now.elapsed + EVERY;
-        Some(Frame::Progress(Progress {
+        Some(WorkerFrame::Progress(NodeProgress {
             total: now.total,
             done: now.done,
             failed: now.failed,

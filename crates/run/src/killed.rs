@@ -13,7 +13,7 @@ use cosched_linux::orphans::{Orphan, await_orphans, end_orphans, orphans_within}
 use cosched_linux::root::Root;
 use cosched_linux::{Allocation, RunFate, fate_of};
 use cosched_report::{
-    NoRecord, OrphansDone, Record, RunWarning, SeriesFile, record_of_series, visible,
+    NoRecord, OrphansDone, RunRecord, RunWarning, SeriesFile, record_of_series, visible,
 };
 use rustix::process::geteuid;
 use std::collections::BTreeSet;
@@ -25,7 +25,7 @@ use std::time::Duration;
 pub(crate) struct EarlierRun {
     pub(crate) line: RunLine,
     /// Its record, and the file that holds it.
-    pub(crate) record: Option<(PathBuf, Record)>,
+    pub(crate) record: Option<(PathBuf, RunRecord)>,
 }
 
 impl EarlierRun {
@@ -254,7 +254,7 @@ fn places(line: &RunLine) -> Vec<PathBuf> {
 }
 
 /// The record that a run wrote, or that was written for it.
-fn record_of(line: &RunLine) -> Option<(PathBuf, Record)> {
+fn record_of(line: &RunLine) -> Option<(PathBuf, RunRecord)> {
     for folder in places(line) {
         let file = folder.join("run.json");
         if let Some(record) = read_record(&file)
@@ -267,9 +267,9 @@ fn record_of(line: &RunLine) -> Option<(PathBuf, Record)> {
     None
 }
 
-fn read_record(file: &Path) -> Option<Record> {
+fn read_record(file: &Path) -> Option<RunRecord> {
     let text = String::from_utf8(read_own(file)?).ok()?;
-    Record::from_json(&text).ok()
+    RunRecord::from_json(&text).ok()
 }
 
 /// The series of a run, and the folder that it is in.

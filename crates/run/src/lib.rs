@@ -87,7 +87,7 @@ pub use terminal::{terminal_width, width_of};
 use cosched_core::{Actuation, Capability, JobKind, Restart};
 use cosched_foreign::Command;
 use cosched_linux::root::Root;
-use cosched_report::Record;
+use cosched_report::RunRecord;
 use exit::{Exit, incapable, usage};
 use plan::RunPlan;
 use platform::{HostPlatform, NodesPlatform, Platform, SimPlatform, WorldPlatform};
@@ -101,7 +101,7 @@ pub struct RunOutcome {
     /// Why it ended.
     pub exit: Exit,
     /// Its record; `None` if no job was to run.
-    pub record: Option<Record>,
+    pub record: Option<RunRecord>,
 }
 
 impl From<Exit> for RunOutcome {

@@ -13,7 +13,7 @@ use cosched_core::{
     Absence, Actuation, Expected, ExpectedFrom, Nanos, Origin, SoloProfile, TaskSpec,
 };
 use cosched_memory::LockPatience;
-use cosched_report::{Given, JobInfo, RunWarning};
+use cosched_report::{JobGiven, JobInfo, RunWarning};
 use std::ffi::OsStr;
 use std::path::Path;
 
@@ -130,7 +130,7 @@ impl<P: Platform> Preparer<'_, P> {
     pub(crate) fn info(&self, seq: u64, job: &Job, spec: &TaskSpec) -> JobInfo {
         let view = self.platform.view();
         let given = if view.is_simulated() {
-            Given::default()
+            JobGiven::default()
         } else {
             job.input.given()
         };

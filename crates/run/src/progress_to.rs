@@ -5,8 +5,8 @@ use crate::exit::usage;
 use crate::input::told;
 use crate::job_frames::Events;
 use anyhow::Result;
-use cosched_nodes::protocol::Frame;
-use cosched_report::{RunWarning, Told};
+use cosched_nodes::protocol::WorkerFrame;
+use cosched_report::{RunNews, RunWarning};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use std::fs::File;
@@ -100,7 +100,7 @@ impl ProgressTo {
     }
 
     /// Writes what is told to the reader, and what it has not taken before.
-    pub(crate) fn report(&mut self, told: &Told<'_>) {
+    pub(crate) fn report(&mut self, told: &RunNews<'_>) {
         match self.events.frame(told) {
             Some(frame) => self.write(&frame),
             None => self.flush(),
@@ -112,7 +112,7 @@ impl ProgressTo {
         !self.waiting.is_empty()
     }
 
-    fn write(&mut self, frame: &Frame) {
+    fn write(&mut self, frame: &WorkerFrame) {
         if self.out.is_none() {
             return;
         }
@@ -175,7 +175,7 @@ mod tests {
 
     fn ended(to: &mut ProgressTo) {
         let result = result(1_000, Exit::Code(3), None);
-        to.report(&Told::Fact {
+        to.report(&RunNews::Fact {
             at: Nanos::from_s(1.0),
             fact: Fact::Ended(&result),
             info: None,
@@ -224,11 +224,11 @@ mod tests {
         assert!(lines.next().unwrap().is_ok());
         // Nothing new happens, but the loop asks again.
         let first = LiveProgress::default();
-        to.report(&Told::Progress(&first));
+        to.report(&RunNews::Progress(&first));
         while to.is_behind() {
             assert!(lines.next().unwrap().is_ok());
             sent -= 1;
-            to.report(&Told::Progress(&first));
+            to.report(&RunNews::Progress(&first));
         }
         drop(to);
         let told = lines.map_while(Result::ok);

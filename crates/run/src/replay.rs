@@ -5,7 +5,7 @@ use cosched_core::{
     Capability, Decision, Importance, Need, ParamKind, ParamSpec, ParamValue, Params, Policy,
     PolicyEntry, PolicyFailure, Rng, Snapshot, stand_in,
 };
-use cosched_report::{Event, EventError, EventReader};
+use cosched_report::{EventError, EventReader, EventRecord};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufReader};
@@ -146,7 +146,7 @@ impl Replay {
         }
     }
 
-    fn next(&mut self) -> Result<Event, String> {
+    fn next(&mut self) -> Result<EventRecord, String> {
         let events = self.events.as_mut().map_err(|error| error.clone())?;
         match events.next() {
             Some(Ok(event)) => Ok(event),

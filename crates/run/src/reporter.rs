@@ -14,7 +14,7 @@ use super::stream::AllKnown;
 use super::watch::Watch;
 use cosched_core::{ByTask, Exit, Fact, JobEnd, Nanos, TaskId, TaskResult, TaskSpec};
 use cosched_linux::time_of_day;
-use cosched_report::{JobInfo, LiveProgress, RunWarning, Told, ended_line, progress_line};
+use cosched_report::{JobInfo, LiveProgress, RunNews, RunWarning, ended_line, progress_line};
 use std::cell::RefCell;
 use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime};
@@ -45,7 +45,7 @@ pub(super) struct Reporter<'a> {
 
 impl Reporter<'_> {
     /// Passes on what is told to everyone concerned. Returns whether the reader of `--progress-to` has not taken all yet.
-    pub(super) fn report(&mut self, told: Told<'_>) -> bool {
+    pub(super) fn report(&mut self, told: RunNews<'_>) -> bool {
         if let Some(to) = &mut self.progress_to {
             to.report(&told);
             let problem = to.take_warning();
@@ -54,23 +54,23 @@ impl Reporter<'_> {
         let frame = self.events.as_mut();
         let frame = frame.and_then(|events| events.frame(&told));
         match told {
-            Told::Fact {
+            RunNews::Fact {
                 at,
                 fact,
                 info,
                 progress,
             } => self.report_fact(at, fact, info, progress),
-            Told::Progress(progress) => self.progress(progress),
-            Told::Status(status) => {
+            RunNews::Progress(progress) => self.progress(progress),
+            RunNews::Status(status) => {
                 if let Some(watch) = self.watch {
                     watch.write(status, self.screen);
                 }
             }
             // Its coordinator knows that.
-            Told::Warning(RunWarning::EndedByUser { .. }) if self.options.frames => {}
+            RunNews::Warning(RunWarning::EndedByUser { .. }) if self.options.frames => {}
             // The summary has it.
-            Told::Warning(RunWarning::JobsAtOnce { .. }) => {}
-            Told::Warning(warning) => {
+            RunNews::Warning(RunWarning::JobsAtOnce { .. }) => {}
+            RunNews::Warning(warning) => {
                 self.screen.show_warning(&warning.text());
             }
         }

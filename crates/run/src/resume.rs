@@ -7,7 +7,7 @@ use super::runs::{self, JobLine};
 use crate::exit::usage;
 use crate::input::{Command, Job, told};
 use cosched_report::{
-    Absences, EarlierJob, Entry, Given, Job as JobRecord, JobLog, RunWarning, read_joblog,
+    Absences, EarlierJob, JobGiven, JobLog, JobLogEntry, JobRecord, RunWarning, read_joblog,
 };
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::fs::File;
@@ -139,7 +139,7 @@ struct Sought {
     seq: u64,
     job: Job,
     command: Option<String>,
-    given: Given,
+    given: JobGiven,
 }
 
 impl Sought {
@@ -170,7 +170,7 @@ fn check_batch(log: &JobLog, sought: &[Sought], path: &Path) -> anyhow::Result<(
 #[derive(Default)]
 struct Alike<'a> {
     commands: BTreeMap<&'a str, u32>,
-    jobs: BTreeMap<(&'a str, &'a Given), u32>,
+    jobs: BTreeMap<(&'a str, &'a JobGiven), u32>,
 }
 
 impl<'a> Alike<'a> {
@@ -206,7 +206,7 @@ struct Recorded<'a> {
 
 /// A job that succeeded.
 struct Success<'a> {
-    entry: &'a Entry,
+    entry: &'a JobLogEntry,
     /// Its start, if that was noted.
     start: Option<&'a JobLine>,
 }
@@ -263,7 +263,7 @@ impl<'a> Done<'a> {
 
 /// The start of a success among the starts of its number: it is noted just before it, and a number is not started twice at a
 /// time.
-fn start_of<'a>(entry: &Entry, starts: &[&'a JobLine]) -> Option<&'a JobLine> {
+fn start_of<'a>(entry: &JobLogEntry, starts: &[&'a JobLine]) -> Option<&'a JobLine> {
     for line in starts.iter().rev() {
         let Some(at) = seconds(&line.started_at) else {
             continue;
@@ -311,7 +311,7 @@ fn recorded(before: &Before) -> BTreeMap<&str, Vec<Recorded<'_>>> {
 /// Takes the job in a record that a success is, by its start.
 fn recorded_as<'a, 'b>(
     all: &'b mut [Recorded<'a>],
-    entry: &Entry,
+    entry: &JobLogEntry,
     start: Option<&JobLine>,
 ) -> Option<&'b Recorded<'a>> {
     let from = all.partition_point(|found| found.started <= entry.start_s - SAME_START);
@@ -328,7 +328,7 @@ fn recorded_as<'a, 'b>(
     None
 }
 
-fn earlier_job(job: &Sought, entry: &Entry, found: Option<&Recorded<'_>>) -> EarlierJob {
+fn earlier_job(job: &Sought, entry: &JobLogEntry, found: Option<&Recorded<'_>>) -> EarlierJob {
     let mut absent = Absences::default();
     let started_at = instant(entry.start_s);
     let started_at = started_at.map(|at| humantime::format_rfc3339_millis(at).to_string());

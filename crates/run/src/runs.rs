@@ -7,7 +7,7 @@ use crate::whole_file::{append_regular, is_descriptor, open_regular, resolve_lin
 use cosched_linux::identity::{boot, host_name};
 use cosched_linux::root::Root;
 use cosched_linux::{Allocation, own_run};
-use cosched_report::{Given, JobInfo, LineSink, RunFile, RunWarning};
+use cosched_report::{JobGiven, JobInfo, LineSink, RunFile, RunWarning};
 use humantime::format_rfc3339_millis;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
@@ -67,8 +67,8 @@ pub(crate) struct JobLine {
     /// Its command, as in the job log.
     pub(crate) command: String,
     /// What else it was given.
-    #[serde(default, skip_serializing_if = "Given::is_empty")]
-    pub(crate) given: Given,
+    #[serde(default, skip_serializing_if = "JobGiven::is_empty")]
+    pub(crate) given: JobGiven,
     /// The last moment before it was started, RFC 3339 in UTC.
     pub(crate) started_at: String,
 }

@@ -5,7 +5,7 @@ use super::console::{Console, Finished, Order, Showing, show_message};
 use super::signals::Signals;
 use super::terminal::{Terminal, width_of};
 use cosched_nodes::OutputPiece;
-use cosched_nodes::protocol::Frame;
+use cosched_nodes::protocol::WorkerFrame;
 use cosched_report::{RunWarning, visible_lines};
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -184,7 +184,7 @@ impl Screen {
     pub(crate) fn show_warning(&self, text: &str) {
         if self.inner.borrow().frames {
             let text = text.to_owned();
-            self.send(Order::Frame(Box::new(Frame::Warning { text })));
+            self.send(Order::Frame(Box::new(WorkerFrame::Warning { text })));
         } else {
             self.say(&format!("cosched: {text}"));
         }

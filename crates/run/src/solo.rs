@@ -19,8 +19,8 @@ use cosched_core::{
     POLICIES, Params, PolicyEntry, Rate, Restart, RunConfig, SoloProfile, TaskResult, TaskSpec,
 };
 use cosched_report::{
-    JobInfo, RECORD_SCHEMA, Record, RunWarning, SOLO_SCHEMA, SeriesFile, SettingFile, Solo,
-    SoloFile, SoloSource, record, schema_of,
+    JobInfo, RECORD_SCHEMA, RunRecord, RunWarning, SOLO_SCHEMA, SeriesFile, SettingFile, SoloFile,
+    SoloSource, SoloTime, record, schema_of,
 };
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
@@ -122,7 +122,7 @@ fn read_solo(text: &str) -> Result<SoloFile, String> {
     let known = if schema.starts_with("cosched.solo/") {
         SoloFile::from_json(text)
     } else if schema.starts_with("cosched.run/") {
-        Record::from_json(text).map(|record| SoloFile::of_record(&record))
+        RunRecord::from_json(text).map(|record| SoloFile::of_record(&record))
     } else {
         return Err(format!("{expected}; found `{schema}`"));
     };
@@ -184,7 +184,7 @@ pub(crate) fn learn<P: Platform>(
                         let job = batch.specs[ix].name.clone();
                         run.screen.warn(RunWarning::SoloFailed { job });
                     }
-                    batch.infos[ix].solo = profile.time.map(|time| Solo { time, source });
+                    batch.infos[ix].solo = profile.time.map(|time| SoloTime { time, source });
                     batch.specs[ix].solo = profile;
                 }
             }
@@ -214,7 +214,7 @@ fn use_known(screen: &Screen, known: &SoloFile, spec: &mut TaskSpec, info: &mut 
             simulated: info.solo.is_some(),
         });
     };
-    info.solo = found.time.map(|time| Solo {
+    info.solo = found.time.map(|time| SoloTime {
         time,
         source: SoloSource::Record,
     });
@@ -380,7 +380,7 @@ fn profile_of(task: &TaskResult, profiles: &SoloFile) -> Option<SoloProfile> {
 }
 
 fn note(profile: &SoloProfile, spec: &mut TaskSpec, info: &mut JobInfo) {
-    info.solo = profile.time.map(|time| Solo {
+    info.solo = profile.time.map(|time| SoloTime {
         time,
         source: SoloSource::Measured,
     });
@@ -391,7 +391,7 @@ fn note(profile: &SoloProfile, spec: &mut TaskSpec, info: &mut JobInfo) {
 }
 
 /// The solo profiles, from the series of the solo runs.
-fn profiles(record: &Record, series: &Path) -> Result<SoloFile> {
+fn profiles(record: &RunRecord, series: &Path) -> Result<SoloFile> {
     let name = told(series);
     let file = File::open(series).with_context(|| name.clone())?;
     let series = SeriesFile::open(file, &name)?;

@@ -4,7 +4,7 @@ use super::screen::Screen;
 use crate::whole_file::write_whole;
 use cosched_linux::root::Root;
 use cosched_linux::{RunRequests, WatchFiles, own_cpu_time};
-use cosched_report::{RunWarning, Status, metrics_text};
+use cosched_report::{RunStatus, RunWarning, metrics_text};
 use std::cell::Cell;
 use std::path::PathBuf;
 
@@ -34,7 +34,7 @@ impl Watch {
     }
 
     /// Writes the state of the run, with the run's own CPU time. Only the first failure is warned of.
-    pub(crate) fn write(&self, mut status: Box<Status>, screen: &Screen) {
+    pub(crate) fn write(&self, mut status: Box<RunStatus>, screen: &Screen) {
         add_own_use(&mut status);
         if let Err(warning) = self.try_write(&status)
             && !self.has_warned.replace(true)
@@ -43,7 +43,7 @@ impl Watch {
         }
     }
 
-    fn try_write(&self, status: &Status) -> Result<(), RunWarning> {
+    fn try_write(&self, status: &RunStatus) -> Result<(), RunWarning> {
         if let Some(metrics) = &self.metrics {
             write_whole(metrics, metrics_text(status).as_bytes()).map_err(|error| {
                 let why = format!("{error:#}");
@@ -63,7 +63,7 @@ fn no_status(why: impl ToString) -> RunWarning {
     RunWarning::NoStatus { why }
 }
 
-fn add_own_use(status: &mut Status) {
+fn add_own_use(status: &mut RunStatus) {
     let used = own_cpu_time().as_s();
     let share = if status.elapsed_s > 0.0 {
         Ok(used / status.elapsed_s)

@@ -2,7 +2,7 @@
 
 use crate::scene::TopScene;
 use crate::style::coloured;
-use cosched_report::{CpuNow, Status, clip, clock, seconds};
+use cosched_report::{CpuNow, RunStatus, clip, clock, seconds};
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Style, Stylize as _};
@@ -80,7 +80,7 @@ fn run_parts(scene: &TopScene<'_>, news: Option<String>, width: usize) -> Vec<St
     parts
 }
 
-fn left_text(status: &Status, width: usize) -> String {
+fn left_text(status: &RunStatus, width: usize) -> String {
     let totals = &status.totals;
     match totals.left_s {
         Some(left_s) if width < 60 => format!("{} left", clock(left_s)),
@@ -91,7 +91,7 @@ fn left_text(status: &Status, width: usize) -> String {
     }
 }
 
-fn total_parts(status: &Status) -> Vec<String> {
+fn total_parts(status: &RunStatus) -> Vec<String> {
     let mut parts = status.totals.texts();
     if let Some(share) = status.own.figures.get("cpu_share") {
         parts.push(format!("cosched itself {:.2} %", 100.0 * share));
@@ -103,7 +103,7 @@ fn total_parts(status: &Status) -> Vec<String> {
 }
 
 /// The number of lines for the bars, at most a quarter of the screen, and the number of bars on each.
-pub(crate) fn bars(status: &Status, width: u16, height: u16) -> (u16, u16) {
+pub(crate) fn bars(status: &RunStatus, width: u16, height: u16) -> (u16, u16) {
     let cpus = status.cpus.len() as u16;
     let across = (width / LEAST_BAR).clamp(1, cpus.max(1));
     let lines = cpus.div_ceil(across);
@@ -111,7 +111,7 @@ pub(crate) fn bars(status: &Status, width: u16, height: u16) -> (u16, u16) {
 }
 
 /// The time for which the job on a CPU has run so far, in s. Without a break it has often just begun.
-fn ran_s(status: &Status, cpu: &CpuNow) -> f64 {
+fn ran_s(status: &RunStatus, cpu: &CpuNow) -> f64 {
     let job = cpu.job.and_then(|job| status.job(job));
     job.and_then(|job| job.end.ran_s).unwrap_or(0.0)
 }
@@ -162,7 +162,7 @@ fn draw_bar(buffer: &mut Buffer, area: Rect, cpu: &CpuNow, scene: &TopScene<'_>)
 }
 
 /// The job on a CPU, and how long it has run.
-fn bar_label(status: &Status, cpu: &CpuNow, width: usize) -> String {
+fn bar_label(status: &RunStatus, cpu: &CpuNow, width: usize) -> String {
     let holder = status.holder_text(cpu);
     if cpu.job.is_none() {
         return clip(&holder, width);
@@ -174,7 +174,7 @@ fn bar_label(status: &Status, cpu: &CpuNow, width: usize) -> String {
 }
 
 /// How long the job on a CPU has run, as a share of the longest time on any CPU.
-fn share_of_longest(status: &Status, cpu: &CpuNow) -> f64 {
+fn share_of_longest(status: &RunStatus, cpu: &CpuNow) -> f64 {
     let mut longest: f64 = 0.0;
     for cpu in &status.cpus {
         longest = longest.max(ran_s(status, cpu));

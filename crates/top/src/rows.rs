@@ -1,6 +1,6 @@
 //! Which jobs are shown, in which order.
 
-use cosched_report::{JobNow, Status};
+use cosched_report::{JobNow, RunStatus};
 
 /// An order of the jobs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -43,7 +43,7 @@ impl Sort {
 }
 
 /// The positions of the jobs that a filter lets through, in this order. A filter is a part of a name, or a state.
-pub fn rows(status: &Status, sort: Sort, filter: &str) -> Vec<usize> {
+pub fn rows(status: &RunStatus, sort: Sort, filter: &str) -> Vec<usize> {
     let filter = filter.to_lowercase();
     let mut rows = Vec::new();
     for (ix, job) in status.jobs.iter().enumerate() {

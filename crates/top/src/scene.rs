@@ -1,13 +1,13 @@
 //! What is to be shown: the state of a run, and what the user has chosen to see of it.
 
 use crate::view::TopView;
-use cosched_report::{JobNow, Status};
+use cosched_report::{JobNow, RunStatus};
 
 /// Everything that a screen shows.
 #[derive(Clone, Copy, Debug)]
 pub struct TopScene<'a> {
     /// The state of the run.
-    pub status: &'a Status,
+    pub status: &'a RunStatus,
     /// Something that the user should know of the run, such as its end.
     pub told: Option<&'a str>,
     /// What the user has chosen to see.

@@ -5,7 +5,7 @@ use crate::panel::draw_panel;
 use crate::scene::TopScene;
 use crate::style::of_state;
 use crate::view::{Panel, TopView};
-use cosched_report::{JobNow, Status, clip, live_job_table};
+use cosched_report::{JobNow, RunStatus, clip, live_job_table};
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Style, Stylize as _};
@@ -28,7 +28,7 @@ const MARK: &str = ">";
 /// The table keeps its titles and at least so many lines beside a panel.
 const LEAST_TABLE: u16 = 4;
 
-fn areas(area: Rect, status: &Status, view: &TopView) -> Areas {
+fn areas(area: Rect, status: &RunStatus, view: &TopView) -> Areas {
     let (lines, across) = bars(status, area.width, area.height);
     let parts = [
         Constraint::Length(2),
@@ -57,7 +57,7 @@ fn areas(area: Rect, status: &Status, view: &TopView) -> Areas {
 }
 
 /// How many rows of the table fit a screen of this size.
-pub fn page(width: u16, height: u16, status: &Status, view: &TopView) -> usize {
+pub fn page(width: u16, height: u16, status: &RunStatus, view: &TopView) -> usize {
     let area = Rect::new(0, 0, width, height);
     let table = areas(area, status, view).table;
     table.height.saturating_sub(1).into()
@@ -141,7 +141,7 @@ fn draw_footer(buffer: &mut Buffer, area: Rect, scene: &TopScene<'_>) {
 const KEYS: &str = "q quit  s sort  / filter  space pause  w why  ? help";
 const FEW_KEYS: &str = "q quit  ? help";
 
-fn question(status: &Status, job: u32) -> String {
+fn question(status: &RunStatus, job: u32) -> String {
     let name = match status.job(job) {
         Some(job) => job.name.clone(),
         None => format!("job {job}"),

@@ -1,8 +1,8 @@
 use crate::{KeyEffect, Panel, Sort, TopScene, TopView, draw, page, rows};
 use cosched_core::JobEnd;
 use cosched_report::{
-    Absences, CpuNow, Energy, EnergySource, Figures, JobNow, JobState, LeftFrom, LeftOut,
-    LiveTotals, OwnUse, Reason, RunFacts, STATUS_SCHEMA, Status,
+    Absences, CpuNow, EnergyRecord, EnergySource, Figures, JobNow, JobState, LeftFrom, LeftOut,
+    LiveTotals, OwnUse, ReasonNow, RunFacts, RunStatus, STATUS_SCHEMA,
 };
 use proptest::prelude::*;
 use ratatui::buffer::Buffer;
@@ -46,7 +46,7 @@ fn job(number: u32, name: &str, state: JobState) -> JobNow {
         command: Some(format!("./{name} --input data")),
         state,
         cpus: (state == JobState::Running).then(|| number.to_string()),
-        reason: waits.then(|| Reason {
+        reason: waits.then(|| ReasonNow {
             why: "bus-full".to_owned(),
             text: "It does not fit the memory bus beside what runs: alone it would keep the bus busy 60.0 % of the time, where \
                    39.9 % would still fit."
@@ -60,7 +60,7 @@ fn job(number: u32, name: &str, state: JobState) -> JobNow {
 }
 
 /// Two CPUs, nine jobs of all kinds.
-pub(crate) fn status() -> Status {
+pub(crate) fn status() -> RunStatus {
     let states = [
         ("mcf", JobState::Running),
         ("GemsFDTD", JobState::Running),
@@ -75,7 +75,7 @@ pub(crate) fn status() -> Status {
     let mut own = Figures::default();
     own.push("cpu_s", Ok(0.5));
     own.push("cpu_share", Ok(0.004));
-    Status {
+    RunStatus {
         schema: STATUS_SCHEMA.to_owned(),
         cosched_version: "0.1.0".to_owned(),
         run: RunFacts {
@@ -105,7 +105,7 @@ pub(crate) fn status() -> Status {
             left_from: Some(LeftFrom::History),
             ..LiveTotals::default()
         },
-        energy: Energy {
+        energy: EnergyRecord {
             joules: Some(812.0),
             source: EnergySource::Measured,
             absent: Absences::default(),
@@ -149,7 +149,7 @@ fn text(buffer: &Buffer) -> String {
     lines.collect()
 }
 
-fn screen(status: &Status, view: &mut TopView, size: (u16, u16), told: Option<&str>) -> Buffer {
+fn screen(status: &RunStatus, view: &mut TopView, size: (u16, u16), told: Option<&str>) -> Buffer {
     let rows = rows(status, view.sort, &view.filter);
     view.settle(status, &rows, page(size.0, size.1, status, view));
     let mut buffer = Buffer::empty(Rect::new(0, 0, size.0, size.1));

@@ -1,7 +1,7 @@
 //! What the user has chosen to see, and what keys change in it.
 
 use crate::rows::Sort;
-use cosched_report::{JobNow, JobState, Status};
+use cosched_report::{JobNow, JobState, RunStatus};
 use termina::event::{KeyCode, KeyEvent, Modifiers};
 
 /// What is shown beside the table.
@@ -78,7 +78,7 @@ impl TopView {
     pub fn press(
         &mut self,
         key: KeyEvent,
-        status: &Status,
+        status: &RunStatus,
         rows: &[usize],
         page: usize,
     ) -> KeyEffect {
@@ -103,7 +103,13 @@ impl TopView {
         self.choose(key, status, rows, page)
     }
 
-    fn choose(&mut self, key: KeyEvent, status: &Status, rows: &[usize], page: usize) -> KeyEffect {
+    fn choose(
+        &mut self,
+        key: KeyEvent,
+        status: &RunStatus,
+        rows: &[usize],
+        page: usize,
+    ) -> KeyEffect {
         let page = page.max(1) as isize;
         match (key.code, key.modifiers) {
             (KeyCode::Char('b'), Modifiers::CONTROL) => self.step(-page, status, rows),
@@ -158,13 +164,13 @@ impl TopView {
     }
 
     /// The place of the selected job among the rows; the first, if it is not there.
-    pub fn place(&self, status: &Status, rows: &[usize]) -> usize {
+    pub fn place(&self, status: &RunStatus, rows: &[usize]) -> usize {
         let mut rows = rows.iter();
         let place = rows.position(|&ix| Some(status.jobs[ix].job) == self.selected);
         place.unwrap_or(0)
     }
 
-    fn step(&mut self, by: isize, status: &Status, rows: &[usize]) {
+    fn step(&mut self, by: isize, status: &RunStatus, rows: &[usize]) {
         let Some(last) = rows.len().checked_sub(1) else {
             return;
         };
@@ -174,7 +180,7 @@ impl TopView {
     }
 
     /// Corrects the selection and the offset for these rows; `page` of them fit the screen.
-    pub fn settle(&mut self, status: &Status, rows: &[usize], page: usize) {
+    pub fn settle(&mut self, status: &RunStatus, rows: &[usize], page: usize) {
         let place = self.place(status, rows);
         self.selected = rows.get(place).map(|&ix| status.jobs[ix].job);
         let page = page.max(1);

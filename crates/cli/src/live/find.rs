@@ -6,7 +6,7 @@ use crate::run_files::{RECORD, SERIES, open_series};
 use anyhow::Result;
 use cosched_linux::root::Root;
 use cosched_linux::{LiveRun, RunFate, fate_of, live_runs};
-use cosched_report::{RunLine, Status};
+use cosched_report::{RunLine, RunStatus};
 use std::fmt::Display;
 use std::io::ErrorKind;
 use std::path::Path;
@@ -15,7 +15,7 @@ use std::path::Path;
 pub struct LiveRunStatus {
     pub run: LiveRun,
     /// Its state; or why there is none.
-    pub status: Result<Box<Status>, String>,
+    pub status: Result<Box<RunStatus>, String>,
 }
 
 impl LiveRunStatus {
@@ -43,7 +43,7 @@ pub fn known(root: &Root) -> Vec<LiveRunStatus> {
 ///
 /// # Errors
 /// Why it can't be read.
-pub fn state_of(run: &LiveRun) -> Result<Box<Status>, String> {
+pub fn state_of(run: &LiveRun) -> Result<Box<RunStatus>, String> {
     if !run.has_status() {
         return Err(why_no_state(run));
     }
@@ -51,7 +51,7 @@ pub fn state_of(run: &LiveRun) -> Result<Box<Status>, String> {
         ErrorKind::NotFound => why_no_state(run),
         _ => unreadable(error),
     })?;
-    let mut status = Status::from_json(&text).map_err(unreadable)?;
+    let mut status = RunStatus::from_json(&text).map_err(unreadable)?;
     status.set_age(age_s);
     Ok(Box::new(status))
 }

@@ -8,10 +8,10 @@ pub use series::{LOGS, goes_on, last_run, run_folders, series_of};
 
 use cosched_linux::Residents;
 use cosched_linux::root::Root;
-use cosched_report::{JobState, Status};
+use cosched_report::{JobState, RunStatus};
 
 /// Adds what is seen from outside: the memory of the jobs, and whether the run is suspended. The run pays nothing for it.
-pub fn look_at_jobs(root: &Root, status: &mut Status) {
+pub fn look_at_jobs(root: &Root, status: &mut RunStatus) {
     let residents = Residents::of(root, &status.run.run_id);
     if let Ok(residents) = &residents
         && residents.is_run_stopped()

@@ -12,7 +12,8 @@ use cosched_core::{
 };
 use cosched_foreign::PolicyPatience;
 use cosched_report::{
-    BackendKind, Event, Pick, read_event, trigger_text, visible, visible_lines, wait_text,
+    BackendKind, EventPick, EventRecord, read_event, trigger_text, visible, visible_lines,
+    wait_text,
 };
 use cosched_run::{once_each, policy_by_word, unmet};
 use std::collections::BTreeMap;
@@ -90,7 +91,7 @@ pub fn run(args: DecideArgs) -> Result<ExitCode> {
 }
 
 /// Gives a policy the state that was recorded.
-fn load(policy: &mut dyn Policy, event: &Event, file: &str) -> Result<()> {
+fn load(policy: &mut dyn Policy, event: &EventRecord, file: &str) -> Result<()> {
     let Some(state) = &event.policy_state else {
         return Ok(());
     };
@@ -100,10 +101,10 @@ fn load(policy: &mut dyn Policy, event: &Event, file: &str) -> Result<()> {
 }
 
 /// The event that the arguments pick.
-fn event(args: &DecideArgs, file: &str) -> Result<Event> {
+fn event(args: &DecideArgs, file: &str) -> Result<EventRecord> {
     let pick = match args.seq {
-        Some(seq) => Pick::Seq(seq),
-        None => Pick::First,
+        Some(seq) => EventPick::Seq(seq),
+        None => EventPick::First,
     };
     let event = if file == "-" {
         read_event(std::io::stdin().lock(), file, pick)
@@ -115,7 +116,11 @@ fn event(args: &DecideArgs, file: &str) -> Result<Event> {
 }
 
 /// The policy of `--policy`, or the recorded one.
-fn policy_entry(args: &DecideArgs, event: &Event, file: &str) -> Result<&'static PolicyEntry> {
+fn policy_entry(
+    args: &DecideArgs,
+    event: &EventRecord,
+    file: &str,
+) -> Result<&'static PolicyEntry> {
     let Some(name) = args.policy.as_deref().or(event.policy.as_deref()) else {
         return Err(usage(format!(
             "{file} names no policy; give one, as in --policy perf-fair"
@@ -127,7 +132,7 @@ fn policy_entry(args: &DecideArgs, event: &Event, file: &str) -> Result<&'static
 /// The recorded parameters, then those of the arguments. Another policy than the recorded one takes the machine's alone.
 fn settings(
     args: &DecideArgs,
-    event: &Event,
+    event: &EventRecord,
     entry: &PolicyEntry,
     same: bool,
 ) -> Vec<(String, String)> {
@@ -148,7 +153,12 @@ fn settings(
 }
 
 /// Checks that the run of the event had all that this policy requires.
-fn check_needs(event: &Event, entry: &PolicyEntry, params: &Params, file: &str) -> Result<()> {
+fn check_needs(
+    event: &EventRecord,
+    entry: &PolicyEntry,
+    params: &Params,
+    file: &str,
+) -> Result<()> {
     let mut missing = BTreeMap::new();
     for need in (entry.needs)(params) {
         if let Some(why) = lack(event, need.capability) {
@@ -164,7 +174,7 @@ fn check_needs(event: &Event, entry: &PolicyEntry, params: &Params, file: &str) 
 }
 
 /// Why the run of the event lacked something; `None` if it did not, or if the event does not tell.
-fn lack(event: &Event, capability: Capability) -> Option<Absence> {
+fn lack(event: &EventRecord, capability: Capability) -> Option<Absence> {
     // Whether jobs were run alone before is seen from what is known of them.
     let mut estimates = event.snapshot.tasks.iter().map(|task| &task.estimates);
     match capability {
@@ -202,7 +212,7 @@ fn unmeasured(snapshot: &Snapshot, decision: &Decision) -> usize {
     unmeasured
 }
 
-fn text(policy: &str, event: &Event, decision: &Decision, fault: Option<&str>) -> String {
+fn text(policy: &str, event: &EventRecord, decision: &Decision, fault: Option<&str>) -> String {
     let snapshot: &Snapshot = &event.snapshot;
     let mut out = String::new();
     if event.backend == Some(BackendKind::Sim) {

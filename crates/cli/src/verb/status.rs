@@ -15,7 +15,7 @@ use cosched_linux::attached::sessions;
 use cosched_linux::orphans::{Orphan, orphans};
 use cosched_linux::root::Root;
 use cosched_report::{
-    AttachedNow, RunLine, Status, count, jobs_text, runs_text, visible, visible_json,
+    AttachedNow, RunLine, RunStatus, count, jobs_text, runs_text, visible, visible_json,
 };
 use cosched_run::terminal_width;
 use serde::Serialize;
@@ -185,7 +185,7 @@ struct OneRun<'a> {
     run_id: &'a str,
     pid: i32,
     user: u32,
-    status: Option<&'a Status>,
+    status: Option<&'a RunStatus>,
     #[serde(skip_serializing_if = "Option::is_none")]
     status_absent: Option<&'a str>,
 }

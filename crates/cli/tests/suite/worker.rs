@@ -2,7 +2,9 @@
 
 use crate::common::{PATIENCE, command, ended, until};
 use cosched_core::JobEnd;
-use cosched_nodes::protocol::{Frame, FrameReader, JobStream, NodeDescription, NodeOrder, Piece};
+use cosched_nodes::protocol::{
+    FramePiece, FrameReader, JobStream, NodeDescription, NodeOrder, WorkerFrame,
+};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use std::io::{Read as _, Write as _};
@@ -12,7 +14,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use tempfile::{TempDir, tempdir};
 
-type Whole = (Frame, Vec<u8>);
+type Whole = (WorkerFrame, Vec<u8>);
 
 /// A worker, and its folder, in which its jobs run.
 struct Worker {
@@ -64,7 +66,7 @@ impl Worker {
     }
 
     /// Waits for a frame, and returns those before it, and it.
-    fn until(&self, is_it: impl Fn(&Frame) -> bool) -> Vec<Whole> {
+    fn until(&self, is_it: impl Fn(&WorkerFrame) -> bool) -> Vec<Whole> {
         let mut all = Vec::new();
         loop {
             all.push(self.next());
@@ -76,7 +78,7 @@ impl Worker {
 
     fn node(&self) -> NodeDescription {
         match self.next().0 {
-            Frame::Node(node) => node,
+            WorkerFrame::Node(node) => node,
             other => panic!("{other:?}"),
         }
     }
@@ -84,13 +86,15 @@ impl Worker {
     /// Waits until a job has started.
     fn started(&self, id: &str) {
         self.until(
-            |frame| matches!(frame, Frame::Start { job, .. } if job.id.as_deref() == Some(id)),
+            |frame| matches!(frame, WorkerFrame::Start { job, .. } if job.id.as_deref() == Some(id)),
         );
     }
 
     /// The frames until a job has ended.
     fn ended(&self, id: &str) -> Vec<Whole> {
-        self.until(|frame| matches!(frame, Frame::End { job, .. } if job.id.as_deref() == Some(id)))
+        self.until(
+            |frame| matches!(frame, WorkerFrame::End { job, .. } if job.id.as_deref() == Some(id)),
+        )
     }
 
     /// All frames that are left. The worker has ended with this code.
@@ -138,8 +142,8 @@ fn read(mut output: ChildStdout, to: &Sender<Whole>) {
         let mut input = &piece[..got];
         while let Some(next) = reader.next(&mut input).expect("frames") {
             match next {
-                Piece::Frame(frame) => whole = Some((*frame, Vec::new())),
-                Piece::Bytes(bytes) => whole.as_mut().expect("a frame").1.extend(bytes),
+                FramePiece::Frame(frame) => whole = Some((*frame, Vec::new())),
+                FramePiece::Bytes(bytes) => whole.as_mut().expect("a frame").1.extend(bytes),
             }
             let is_whole = |whole: &mut Whole| whole.0.bytes() == whole.1.len() as u64;
             if let Some(whole) = whole.take_if(is_whole) {
@@ -174,7 +178,7 @@ fn lives(mark: &str) -> bool {
 fn output(frames: &[Whole], of: &str, on: JobStream) -> Vec<u8> {
     let mut all = Vec::new();
     for (frame, bytes) in frames {
-        if let Frame::Output { id, stream, .. } = frame
+        if let WorkerFrame::Output { id, stream, .. } = frame
             && id == of
             && *stream == on
         {
@@ -187,7 +191,7 @@ fn output(frames: &[Whole], of: &str, on: JobStream) -> Vec<u8> {
 
 fn end(frames: &[Whole]) -> &JobEnd {
     match frames.last() {
-        Some((Frame::End { how, .. }, _)) => how,
+        Some((WorkerFrame::End { how, .. }, _)) => how,
         other => panic!("{other:?}"),
     }
 }
@@ -216,25 +220,25 @@ fn three_jobs_and_the_node_s_files() {
     let b = worker.ended("b");
     assert!(
         !b.iter()
-            .any(|(frame, _)| matches!(frame, Frame::Output { .. }))
+            .any(|(frame, _)| matches!(frame, WorkerFrame::Output { .. }))
     );
     assert_eq!(end(&worker.ended("c")).signal, Some(9));
     worker.send(&NodeOrder::End);
     let mut files: Vec<Whole> = Vec::new();
     for (frame, bytes) in worker.rest(1) {
         match (&frame, files.last_mut()) {
-            (Frame::File { name, .. }, Some((Frame::File { name: last, .. }, all)))
+            (WorkerFrame::File { name, .. }, Some((WorkerFrame::File { name: last, .. }, all)))
                 if name == last =>
             {
                 all.extend(bytes);
             }
-            (Frame::File { .. }, _) => files.push((frame, bytes)),
+            (WorkerFrame::File { .. }, _) => files.push((frame, bytes)),
             _ => {}
         }
     }
     let [
-        (Frame::File { name: first, .. }, record),
-        (Frame::File { name: second, .. }, series),
+        (WorkerFrame::File { name: first, .. }, record),
+        (WorkerFrame::File { name: second, .. }, series),
     ] = &files[..]
     else {
         panic!("{files:?}")
@@ -274,7 +278,7 @@ fn output_comes_at_once_if_that_is_wanted() {
         "a",
         "printf begin; while [ ! -e go ]; do sleep 0.01; done; echo end",
     );
-    let begin = worker.until(|frame| matches!(frame, Frame::Output { .. }));
+    let begin = worker.until(|frame| matches!(frame, WorkerFrame::Output { .. }));
     assert_eq!(output(&begin, "a", JobStream::Out), b"begin");
     std::fs::write(worker.folder.path().join("go"), "").expect("a file");
     assert_eq!(output(&worker.ended("a"), "a", JobStream::Out), b"end\n");
@@ -314,13 +318,13 @@ fn a_worker_that_gets_no_more_jobs_ends_with_the_last() {
     std::fs::write(worker.folder.path().join("go"), "").expect("a file");
     assert_eq!(end(&worker.ended("a")).exit, Some(0));
     let rest = worker.rest(0);
-    assert!(matches!(rest.last(), Some((Frame::File { .. }, _))));
+    assert!(matches!(rest.last(), Some((WorkerFrame::File { .. }, _))));
 }
 
 #[test]
 fn an_idle_node_shows_that_it_lives() {
     let worker = Worker::start(&[], &[]);
-    worker.until(|frame| *frame == Frame::Beat);
+    worker.until(|frame| *frame == WorkerFrame::Beat);
 }
 
 /// A job that SIGTERM ends, and one that it does not end.
@@ -328,7 +332,7 @@ fn start_stubborn(worker: &mut Worker, mark: &str) {
     worker.job("mild", &format!("sleep 1000; : {mark}"));
     let stubborn = format!("trap '' TERM; while :; do sleep 1000; done; : {mark}");
     worker.job("stubborn", &format!("sh -c \"{stubborn}\" & wait"));
-    worker.until(|frame| matches!(frame, Frame::Start { job, .. } if job.job == 2));
+    worker.until(|frame| matches!(frame, WorkerFrame::Start { job, .. } if job.job == 2));
     assert!(lives(mark));
 }
 
@@ -347,9 +351,9 @@ fn jobs_end_when_the_coordinator_is_gone() {
         assert!(!lives(&mark));
         // The jobs were ended with the run: they start again elsewhere.
         let mut frames = rest.iter().map(|(frame, _)| frame);
-        assert!(!frames.any(|frame| matches!(frame, Frame::End { .. })));
+        assert!(!frames.any(|frame| matches!(frame, WorkerFrame::End { .. })));
         let mut frames = rest.iter().map(|(frame, _)| frame);
-        let has_file = frames.any(|frame| matches!(frame, Frame::File { .. }));
+        let has_file = frames.any(|frame| matches!(frame, WorkerFrame::File { .. }));
         assert!(has_file, "the run has ended in good order");
         assert!(!worker.has_temporary_folder());
     }
@@ -374,7 +378,7 @@ fn no_job_is_left_or_frozen_when_the_run_or_the_worker_is_killed() {
                 worker.job(&id.to_string(), &format!("while :; do :; done; : {mark}"));
             }
             start_stubborn(&mut worker, &mark);
-            worker.until(|frame| matches!(frame, Frame::Progress(now) if now.waiting > 0));
+            worker.until(|frame| matches!(frame, WorkerFrame::Progress(now) if now.waiting > 0));
             let run = node.run_id.split('-').next().expect("its process");
             let run: i32 = run.parse().expect("a number");
             if kills_worker {
@@ -398,7 +402,7 @@ fn many_jobs_leave_no_files() {
     }
     let mut ends = 0;
     while ends < 300 {
-        ends += usize::from(matches!(worker.next().0, Frame::End { .. }));
+        ends += usize::from(matches!(worker.next().0, WorkerFrame::End { .. }));
     }
     assert!(worker.files().is_empty(), "{:?}", worker.files());
     worker.send(&NodeOrder::End);

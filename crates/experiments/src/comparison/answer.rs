@@ -1,6 +1,6 @@
 //! What a comparison found, as data: the figures of the candidates, and how they compare with the baseline.
 
-use crate::comparison::design::{CandidateRun, Design};
+use crate::comparison::design::{CandidateRun, ComparisonDesign};
 use crate::comparison::figures::RunFigures;
 use crate::comparison::store::Manifest;
 use crate::comparison::verdict::{Comparison, compare};
@@ -14,7 +14,7 @@ const USUAL: [&str; 4] = ["turnaround_s", "unfairness", "antt", "energy_j"];
 /// The spread of a candidate's figures in one metric over the whole blocks. The figure of a block is the geometric mean over
 /// the mixes.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Spread {
+pub struct FigureSpread {
     /// The least.
     pub least: f64,
     /// The median.
@@ -29,7 +29,7 @@ pub struct MetricVerdicts {
     /// The metric.
     pub metric: &'static Metric,
     /// The figures of each candidate; `None` if it has none.
-    pub spreads: Vec<Option<Spread>>,
+    pub spreads: Vec<Option<FigureSpread>>,
     /// The comparison of each other candidate with the baseline, over all mixes.
     pub over_all: Vec<Comparison>,
     /// The same for each mix, if there are several.
@@ -74,7 +74,12 @@ fn has_values(metric: &Metric, outcomes: &[RunFigures]) -> bool {
 }
 
 /// The figures of a candidate with these mixes over the blocks in which it ran with all of them.
-fn spread(outcomes: &[RunFigures], mixes: usize, candidate: usize, name: &str) -> Option<Spread> {
+fn spread(
+    outcomes: &[RunFigures],
+    mixes: usize,
+    candidate: usize,
+    name: &str,
+) -> Option<FigureSpread> {
     let mut blocks: BTreeMap<u32, (usize, f64)> = BTreeMap::new();
     for outcome in outcomes
         .iter()
@@ -101,7 +106,7 @@ fn spread(outcomes: &[RunFigures], mixes: usize, candidate: usize, name: &str) -
             });
         }
     }
-    Some(Spread {
+    Some(FigureSpread {
         least: quantile(&figures, 0.0)?,
         median: median(&figures),
         greatest: quantile(&figures, 1.0)?,
@@ -109,7 +114,7 @@ fn spread(outcomes: &[RunFigures], mixes: usize, candidate: usize, name: &str) -
 }
 
 /// The blocks in which every candidate ran with every mix.
-fn whole_blocks(design: &Design, outcomes: &[RunFigures]) -> BTreeSet<u32> {
+fn whole_blocks(design: &ComparisonDesign, outcomes: &[RunFigures]) -> BTreeSet<u32> {
     let runs = design.mixes.len() * design.candidates.len();
     let mut counts: BTreeMap<u32, usize> = BTreeMap::new();
     for outcome in outcomes {
@@ -121,7 +126,7 @@ fn whole_blocks(design: &Design, outcomes: &[RunFigures]) -> BTreeSet<u32> {
 }
 
 /// The runs of those blocks: figures and changes are of the same runs.
-fn of_whole_blocks(design: &Design, outcomes: &[RunFigures]) -> Vec<RunFigures> {
+fn of_whole_blocks(design: &ComparisonDesign, outcomes: &[RunFigures]) -> Vec<RunFigures> {
     let whole = whole_blocks(design, outcomes);
     outcomes
         .iter()
@@ -227,7 +232,11 @@ fn add(all: &mut Vec<(String, Vec<CandidateRun>)>, doubt: &str, trial: Candidate
 }
 
 /// Judges the candidates by one metric.
-fn judge(design: &Design, whole: &[RunFigures], metric: &'static Metric) -> MetricVerdicts {
+fn judge(
+    design: &ComparisonDesign,
+    whole: &[RunFigures],
+    metric: &'static Metric,
+) -> MetricVerdicts {
     let mixes = design.mixes.len();
     let mut judged = MetricVerdicts {
         metric,
@@ -249,7 +258,7 @@ fn judge(design: &Design, whole: &[RunFigures], metric: &'static Metric) -> Metr
 
 /// Compares each candidate with the baseline, with one mix or over all.
 fn against_baseline(
-    design: &Design,
+    design: &ComparisonDesign,
     whole: &[RunFigures],
     metric: &Metric,
     mix: Option<usize>,

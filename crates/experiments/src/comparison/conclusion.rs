@@ -1,7 +1,7 @@
 //! What to use, and what is not known, in a sentence or two.
 
 use crate::comparison::answer::ComparisonResult;
-use crate::comparison::design::{Design, Means};
+use crate::comparison::design::{ComparisonDesign, ComparisonMeans};
 use crate::comparison::verdict::{CandidateVerdict, Comparison, RelativeChange};
 use crate::comparison::words::{Amount, interval_text, why_unknown};
 use cosched_core::metric::{METRICS, Metric};
@@ -105,16 +105,16 @@ fn place(name: &str) -> usize {
 }
 
 /// The name of a candidate; a command stands in quotes.
-fn name_of(design: &Design, candidate: usize) -> String {
+fn name_of(design: &ComparisonDesign, candidate: usize) -> String {
     let candidate = &design.candidates[candidate];
     let name = visible(&candidate.name);
     match candidate.means {
-        Means::Command(_) => format!("`{name}`"),
-        Means::Policy { .. } => name,
+        ComparisonMeans::Command(_) => format!("`{name}`"),
+        ComparisonMeans::Policy { .. } => name,
     }
 }
 
-fn use_it(design: &Design, advised: &Findings<'_>, found: &[Findings<'_>]) -> String {
+fn use_it(design: &ComparisonDesign, advised: &Findings<'_>, found: &[Findings<'_>]) -> String {
     let name = name_of(design, advised.candidate);
     let gains = changes(design, &advised.better);
     let mut text = format!("Use {name}: {gains}.");
@@ -135,7 +135,7 @@ fn use_it(design: &Design, advised: &Findings<'_>, found: &[Findings<'_>]) -> St
 }
 
 /// What candidates mean that are better in something and worse in something else.
-fn mixed(design: &Design, found: &[Findings<'_>]) -> Vec<String> {
+fn mixed(design: &ComparisonDesign, found: &[Findings<'_>]) -> Vec<String> {
     let mut texts = Vec::new();
     for one in found {
         if !one.better.is_empty() && !one.worse.is_empty() {
@@ -149,7 +149,7 @@ fn mixed(design: &Design, found: &[Findings<'_>]) -> Vec<String> {
 }
 
 /// The advice where no candidate is only better.
-fn no_advice(design: &Design, found: &[Findings<'_>]) -> String {
+fn no_advice(design: &ComparisonDesign, found: &[Findings<'_>]) -> String {
     let baseline = name_of(design, design.baseline);
     let mixed = mixed(design, found);
     if !mixed.is_empty() {
@@ -169,7 +169,7 @@ fn no_advice(design: &Design, found: &[Findings<'_>]) -> String {
     nothing_shown(design, found)
 }
 
-fn nothing_shown(design: &Design, found: &[Findings<'_>]) -> String {
+fn nothing_shown(design: &ComparisonDesign, found: &[Findings<'_>]) -> String {
     if found.iter().all(Findings::is_blank) {
         let first = found.iter().flat_map(|one| &one.others).next();
         let why = first.map_or("nothing was compared", |one| why_unknown(one));
@@ -188,7 +188,7 @@ fn nothing_shown(design: &Design, found: &[Findings<'_>]) -> String {
 }
 
 /// Changes in several metrics against the baseline.
-fn changes(design: &Design, comparisons: &[&Comparison]) -> String {
+fn changes(design: &ComparisonDesign, comparisons: &[&Comparison]) -> String {
     let baseline = name_of(design, design.baseline);
     let mut texts = Vec::new();
     for one in comparisons {
@@ -243,7 +243,7 @@ fn unknown(answer: &ComparisonResult, about: &[&Findings<'_>]) -> Option<String>
 }
 
 /// The candidates whose metric is open.
-fn names_of(design: &Design, open: &[&Comparison]) -> String {
+fn names_of(design: &ComparisonDesign, open: &[&Comparison]) -> String {
     let names: Vec<String> = open
         .iter()
         .map(|one| name_of(design, one.candidate))
@@ -298,13 +298,13 @@ mod tests {
     /// The conclusion of five blocks of `linux`, `fifo` and `even`: of each its time, its unfairness, and how much both vary.
     fn told(figures: [(f64, f64, f64); 3]) -> String {
         let names = ["linux", "fifo", "even"];
-        let design = Design {
+        let design = ComparisonDesign {
             mixes: vec![ComparedMix {
                 file: Some(String::new()),
                 ..ComparedMix::default()
             }],
             candidates: names.map(ComparedCandidate::policy).to_vec(),
-            ..Design::default()
+            ..ComparisonDesign::default()
         };
         let mut outcomes = Vec::new();
         for block in 1..=5 {

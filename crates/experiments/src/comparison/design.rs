@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// How a candidate runs the batch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Means {
+pub enum ComparisonMeans {
     /// `cosched run` with this policy and these parameters.
     Policy {
         /// Its name, or `auto`.
@@ -26,7 +26,7 @@ pub struct ComparedCandidate {
     pub name: String,
     /// How it runs the batch.
     #[serde(flatten)]
-    pub means: Means,
+    pub means: ComparisonMeans,
 }
 
 impl ComparedCandidate {
@@ -34,7 +34,7 @@ impl ComparedCandidate {
     pub fn policy(name: &str) -> ComparedCandidate {
         ComparedCandidate {
             name: name.to_owned(),
-            means: Means::Policy {
+            means: ComparisonMeans::Policy {
                 policy: name.to_owned(),
                 params: Vec::new(),
             },
@@ -43,12 +43,12 @@ impl ComparedCandidate {
 
     /// Whether cosched chooses the policy.
     pub(crate) fn is_auto(&self) -> bool {
-        matches!(&self.means, Means::Policy { policy, .. } if policy == "auto")
+        matches!(&self.means, ComparisonMeans::Policy { policy, .. } if policy == "auto")
     }
 
     /// One candidate for each value of a parameter; they are named after it.
     pub fn sweep(&self, param: &str, values: &[&str]) -> Vec<ComparedCandidate> {
-        let Means::Policy { policy, params } = &self.means else {
+        let ComparisonMeans::Policy { policy, params } = &self.means else {
             return vec![self.clone()];
         };
         let mut swept = Vec::new();
@@ -57,7 +57,7 @@ impl ComparedCandidate {
             params.push((param.to_owned(), (*value).to_owned()));
             swept.push(ComparedCandidate {
                 name: format!("{} {param}={value}", self.name),
-                means: Means::Policy {
+                means: ComparisonMeans::Policy {
                     policy: policy.clone(),
                     params,
                 },
@@ -82,7 +82,7 @@ pub struct ComparedMix {
 
 /// What is compared.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Design {
+pub struct ComparisonDesign {
     /// The batches.
     pub mixes: Vec<ComparedMix>,
     /// The ways to run them.
@@ -109,7 +109,7 @@ pub struct CandidateRun {
     pub candidate: usize,
 }
 
-impl Design {
+impl ComparisonDesign {
     /// The runs of a block, in their order: every candidate with every mix once. The mixes are in random order, and within
     /// each the candidates are, so that runs that are compared are near each other in time, and nobody always comes first.
     pub fn block(&self, block: u32) -> Vec<CandidateRun> {
@@ -158,13 +158,13 @@ mod tests {
     use super::*;
     use std::collections::BTreeSet;
 
-    fn design(mixes: usize, candidates: usize, seed: u64) -> Design {
+    fn design(mixes: usize, candidates: usize, seed: u64) -> ComparisonDesign {
         let mix = |at: usize| ComparedMix {
             name: format!("mix{at}"),
             file: Some(format!("mix{at}.toml")),
             is_list: false,
         };
-        Design {
+        ComparisonDesign {
             mixes: (0..mixes).map(mix).collect(),
             candidates: (0..candidates)
                 .map(|at| ComparedCandidate::policy(&format!("policy-{at}")))
@@ -211,14 +211,14 @@ mod tests {
         let params = vec![("quantum_s".to_owned(), "0.2".to_owned())];
         assert_eq!(
             swept[1].means,
-            Means::Policy {
+            ComparisonMeans::Policy {
                 policy: "fair".to_owned(),
                 params
             }
         );
         let other = ComparedCandidate {
             name: "parallel".to_owned(),
-            means: Means::Command("parallel -j2 < jobs".to_owned()),
+            means: ComparisonMeans::Command("parallel -j2 < jobs".to_owned()),
         };
         assert_eq!(other.sweep("quantum_s", &["0.1"]), [other]);
     }

@@ -1,7 +1,7 @@
 //! The figures of single runs.
 
 use crate::comparison::design::CandidateRun;
-use cosched_report::{BackendKind, Job, Record};
+use cosched_report::{BackendKind, JobRecord, RunRecord};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -63,7 +63,7 @@ const DOUBTS: [&str; 8] = [
 
 impl RunFigures {
     /// The result from a run record; `None` if the run was cut short.
-    pub fn of_record(trial: CandidateRun, record: &Record) -> Option<RunFigures> {
+    pub fn of_record(trial: CandidateRun, record: &RunRecord) -> Option<RunFigures> {
         if CUT.contains(&record.finished_by.as_str()) {
             return None;
         }
@@ -97,7 +97,7 @@ impl RunFigures {
     }
 
     /// The result from the record of a command, which ran as the only job: its time.
-    pub fn of_command(trial: CandidateRun, record: &Record) -> Option<RunFigures> {
+    pub fn of_command(trial: CandidateRun, record: &RunRecord) -> Option<RunFigures> {
         let mut outcome = RunFigures::of_record(trial, record)?;
         outcome.policy = None;
         outcome.figures.retain(|name, _| name == TIME);
@@ -133,12 +133,12 @@ impl RunFigures {
 }
 
 /// The first job that did not end well.
-fn failed(record: &Record) -> Option<&Job> {
+fn failed(record: &RunRecord) -> Option<&JobRecord> {
     record.jobs.iter().find(|job| job.end.exit != Some(0))
 }
 
 /// How a job failed, with the last line of its standard error.
-fn failure_text(job: &Job) -> String {
+fn failure_text(job: &JobRecord) -> String {
     let how = job.end_text();
     match job.last_error() {
         Some(error) => format!("{how}: {error}"),

@@ -10,8 +10,8 @@ mod text;
 mod verdict;
 mod words;
 
-pub use answer::{ComparisonResult, MetricVerdicts, Spread};
-pub use design::{CandidateRun, ComparedCandidate, ComparedMix, Design, Means};
+pub use answer::{ComparisonResult, FigureSpread, MetricVerdicts};
+pub use design::{CandidateRun, ComparedCandidate, ComparedMix, ComparisonDesign, ComparisonMeans};
 pub use figures::RunFigures;
 pub use store::{
     COMPARE_SCHEMA, COMPARISON_FILE, ComparisonFolder, Manifest, RUN_FILE, SHOWN_BLOCK, StoreError,
@@ -20,5 +20,5 @@ pub use text::{
     ComparisonText, LEVELS, MetricText, RUN_COLUMNS, csv, json, run_values, runs_text,
     write_figures,
 };
-pub use verdict::{CandidateVerdict, Comparison, More, RelativeChange, compare};
+pub use verdict::{CandidateVerdict, Comparison, RelativeChange, VerdictMore, compare};
 pub use words::number;

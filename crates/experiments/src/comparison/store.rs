@@ -10,9 +10,9 @@
 
 #![allow(clippy::disallowed_methods)] // The only files that this crate reads.
 
-use crate::comparison::design::{CandidateRun, Design, Means};
+use crate::comparison::design::{CandidateRun, ComparisonDesign, ComparisonMeans};
 use crate::comparison::figures::RunFigures;
-use cosched_report::{Record, SoloFile};
+use cosched_report::{RunRecord, SoloFile};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::fmt::Display;
@@ -38,7 +38,7 @@ pub struct Manifest {
     pub cosched_version: String,
     /// What is compared.
     #[serde(flatten)]
-    pub design: Design,
+    pub design: ComparisonDesign,
     /// Metrics that were asked for; empty for the usual ones.
     #[serde(default)]
     pub metrics: Vec<String>,
@@ -110,7 +110,7 @@ fn folders<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
 
 impl ComparisonFolder {
     /// The folder of a comparison that may not be there yet.
-    pub fn new(folder: &Path, design: &Design) -> ComparisonFolder {
+    pub fn new(folder: &Path, design: &ComparisonDesign) -> ComparisonFolder {
         let candidates = &design.candidates;
         ComparisonFolder {
             folder: folder.to_owned(),
@@ -119,7 +119,7 @@ impl ComparisonFolder {
             are_lists: design.mixes.iter().map(|mix| mix.is_list).collect(),
             are_commands: candidates
                 .iter()
-                .map(|one| matches!(one.means, Means::Command(_)))
+                .map(|one| matches!(one.means, ComparisonMeans::Command(_)))
                 .collect(),
         }
     }
@@ -221,19 +221,19 @@ impl ComparisonFolder {
     ///
     /// # Errors
     /// It can't be read, or is none.
-    pub fn record(&self, trial: CandidateRun) -> Result<Option<Record>, StoreError> {
+    pub fn record(&self, trial: CandidateRun) -> Result<Option<RunRecord>, StoreError> {
         if self.are_commands[trial.candidate] {
             return Ok(None);
         }
         self.any_record(trial)
     }
 
-    fn any_record(&self, trial: CandidateRun) -> Result<Option<Record>, StoreError> {
+    fn any_record(&self, trial: CandidateRun) -> Result<Option<RunRecord>, StoreError> {
         let file = self.run(trial).join(RUN_FILE);
         if !file.exists() {
             return Ok(None);
         }
-        let record = Record::from_json(&read(&file)?).map_err(|error| {
+        let record = RunRecord::from_json(&read(&file)?).map_err(|error| {
             let remedy = "remove it, and its block is left out";
             StoreError::new(&file, format!("{error}; {remedy}"))
         })?;
@@ -259,7 +259,7 @@ impl ComparisonFolder {
     ///
     /// # Errors
     /// A record can't be read, or is none.
-    pub fn outcomes(&self, design: &Design) -> Result<Vec<RunFigures>, StoreError> {
+    pub fn outcomes(&self, design: &ComparisonDesign) -> Result<Vec<RunFigures>, StoreError> {
         let mut all = Vec::new();
         for block in self.blocks()? {
             for trial in design.block(block) {
@@ -309,12 +309,12 @@ mod tests {
         };
         let command = ComparedCandidate {
             name: "GNU parallel".to_owned(),
-            means: Means::Command("parallel < jobs".to_owned()),
+            means: ComparisonMeans::Command("parallel < jobs".to_owned()),
         };
         Manifest {
             schema: COMPARE_SCHEMA.to_owned(),
             cosched_version: "0".to_owned(),
-            design: Design {
+            design: ComparisonDesign {
                 mixes: vec![mix("a"), mix("../b")],
                 candidates: vec![ComparedCandidate::policy("linux"), command],
                 baseline: 0,

@@ -1,15 +1,15 @@
 //! What a comparison found, for people: text for a terminal, or Markdown; and tidy CSV for programs.
 
-use crate::comparison::answer::{ComparisonResult, MetricVerdicts, Spread};
+use crate::comparison::answer::{ComparisonResult, FigureSpread, MetricVerdicts};
 use crate::comparison::conclusion::conclusion;
-use crate::comparison::design::{CandidateRun, Design};
+use crate::comparison::design::{CandidateRun, ComparisonDesign};
 use crate::comparison::figures::RunFigures;
 use crate::comparison::verdict::{CandidateVerdict, Comparison};
 use crate::comparison::words::{change_text, number, verdict_text};
 use cosched_core::metric::Better;
 use cosched_report::{
-    CellTone, Form, METRIC_COLUMNS, Table, TableCell, TableColumn, Tidy, count, markdown_text,
-    visible, wrap,
+    CellTone, METRIC_COLUMNS, Table, TableCell, TableColumn, TableForm, TidyTable, count,
+    markdown_text, visible, wrap,
 };
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -129,13 +129,13 @@ fn paragraph(out: &mut String, width: usize, text: &str) {
 /// A candidate's figures in a metric, and how they compare with the baseline's.
 struct CandidateRow<'a> {
     name: &'a str,
-    spread: Option<Spread>,
+    spread: Option<FigureSpread>,
     /// `None` of the baseline.
     comparison: Option<&'a Comparison>,
 }
 
 /// The figures and verdicts of the candidates in a metric.
-fn candidate_table(design: &Design, judged: &MetricVerdicts) -> Table {
+fn candidate_table(design: &ComparisonDesign, judged: &MetricVerdicts) -> Table {
     let mut rows = Vec::new();
     for (at, candidate) in design.candidates.iter().enumerate() {
         let mut compared = judged.over_all.iter();
@@ -183,7 +183,7 @@ fn verdict_cell(row: &CandidateRow<'_>) -> TableCell {
 }
 
 /// The changes with each mix.
-fn mix_table(design: &Design, judged: &MetricVerdicts) -> Table {
+fn mix_table(design: &ComparisonDesign, judged: &MetricVerdicts) -> Table {
     let name = TableColumn::text("mix", 0, &design.mixes, |mix| mix.name.clone());
     let mut columns = vec![name];
     for candidate in design.others() {
@@ -198,7 +198,7 @@ fn mix_table(design: &Design, judged: &MetricVerdicts) -> Table {
 }
 
 /// What the figures of a metric are, in a sentence.
-fn meaning(design: &Design, judged: &MetricVerdicts) -> String {
+fn meaning(design: &ComparisonDesign, judged: &MetricVerdicts) -> String {
     let metric = judged.metric;
     let mixes = design.mixes.len();
     let over = if mixes > 1 {
@@ -291,7 +291,7 @@ fn run_text(answer: &ComparisonResult, trial: CandidateRun) -> String {
 pub const RUN_COLUMNS: [&str; 4] = ["block", "mix", "candidate", "policy"];
 
 /// The values of a run in these columns.
-pub fn run_values(design: &Design, outcome: &RunFigures) -> [Value; 4] {
+pub fn run_values(design: &ComparisonDesign, outcome: &RunFigures) -> [Value; 4] {
     let trial = outcome.trial;
     [
         Value::from(trial.block),
@@ -305,9 +305,13 @@ pub fn run_values(design: &Design, outcome: &RunFigures) -> [Value; 4] {
 ///
 /// # Errors
 /// It can't be written.
-pub fn write_figures(answer: &ComparisonResult, form: Form, out: impl Write) -> io::Result<()> {
+pub fn write_figures(
+    answer: &ComparisonResult,
+    form: TableForm,
+    out: impl Write,
+) -> io::Result<()> {
     let columns = [&RUN_COLUMNS[..], &METRIC_COLUMNS].concat();
-    let mut table = Tidy::new(form, &columns, out)?;
+    let mut table = TidyTable::new(form, &columns, out)?;
     for outcome in &answer.outcomes {
         let run = run_values(&answer.manifest.design, outcome);
         for (name, value) in &outcome.figures {
@@ -326,7 +330,7 @@ pub fn write_figures(answer: &ComparisonResult, form: Form, out: impl Write) -> 
 pub fn csv(answer: &ComparisonResult) -> String {
     let mut out = Vec::new();
     // Writing to memory can't fail, and what was written is text.
-    let _ = write_figures(answer, Form::Csv, &mut out);
+    let _ = write_figures(answer, TableForm::Csv, &mut out);
     String::from_utf8(out).unwrap_or_default()
 }
 
@@ -356,7 +360,7 @@ pub fn json(answer: &ComparisonResult) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::comparison::design::{ComparedCandidate, ComparedMix, Means};
+    use crate::comparison::design::{ComparedCandidate, ComparedMix, ComparisonMeans};
     use crate::comparison::figures::RunFigures;
     use crate::comparison::store::{COMPARE_SCHEMA, Manifest};
 
@@ -370,12 +374,12 @@ mod tests {
         };
         let program = ComparedCandidate {
             name: "by\u{1b} hand".to_owned(),
-            means: Means::Command("make".to_owned()),
+            means: ComparisonMeans::Command("make".to_owned()),
         };
         let manifest = Manifest {
             schema: COMPARE_SCHEMA.to_owned(),
             cosched_version: "0".to_owned(),
-            design: Design {
+            design: ComparisonDesign {
                 mixes: (0..mixes).map(mix).collect(),
                 candidates: vec![
                     ComparedCandidate::policy("linux"),

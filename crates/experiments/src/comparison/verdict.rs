@@ -7,7 +7,7 @@
 //! The interval that is shown contains the true ratio in 95 of 100 cases. A verdict needs the 99 % interval: several metrics
 //! are judged at once, and with 95 % one of them would often be wrong by chance.
 
-use crate::comparison::design::{CandidateRun, Design};
+use crate::comparison::design::{CandidateRun, ComparisonDesign};
 use crate::comparison::figures::RunFigures;
 use crate::statistics::{MeanEstimate, is_sure, median, sample_deviation};
 use cosched_core::metric::{Better, metric};
@@ -40,7 +40,7 @@ pub struct RelativeChange {
 
 /// What more blocks would show.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct More {
+pub struct VerdictMore {
     /// The number of further blocks; 0 if these blocks would have shown it.
     pub blocks: u32,
     /// The difference that they would probably show, as a share of the baseline.
@@ -63,7 +63,7 @@ pub struct Comparison {
     /// The only verdict.
     pub verdict: CandidateVerdict,
     /// Without a difference: what a few more blocks would show; `None` if they would show none of interest.
-    pub more: Option<More>,
+    pub more: Option<VerdictMore>,
     /// Blocks whose ratio is far from that of the others.
     pub odd_blocks: Vec<u32>,
 }
@@ -203,7 +203,7 @@ fn why_none(outcomes: &[RunFigures], mixes: &[usize], who: [usize; 2], metric: &
 
 /// Compares a candidate with the baseline.
 pub fn compare(
-    design: &Design,
+    design: &ComparisonDesign,
     outcomes: &[RunFigures],
     candidate: usize,
     name: &str,
@@ -269,14 +269,14 @@ fn is_likely(estimate: &MeanEstimate) -> bool {
 }
 
 /// The smallest difference that a few more blocks would show.
-fn more(logs: &[f64]) -> Option<More> {
+fn more(logs: &[f64]) -> Option<VerdictMore> {
     let deviation = sample_deviation(logs)?;
     for share in WORTH {
         let wanted = SEEN * deviation / libm::log1p(share);
         let more = (wanted * wanted).ceil() - logs.len() as f64;
         if more <= MOST_MORE {
             let blocks = more.max(0.0) as u32;
-            return Some(More { blocks, share });
+            return Some(VerdictMore { blocks, share });
         }
     }
     None
@@ -288,13 +288,13 @@ mod tests {
     use crate::comparison::design::{ComparedCandidate, ComparedMix};
     use cosched_core::Rng;
 
-    fn design(mixes: usize) -> Design {
+    fn design(mixes: usize) -> ComparisonDesign {
         let mix = |at: usize| ComparedMix {
             name: format!("mix{at}"),
             file: Some(format!("mix{at}.toml")),
             is_list: false,
         };
-        Design {
+        ComparisonDesign {
             mixes: (0..mixes).map(mix).collect(),
             candidates: vec![
                 ComparedCandidate::policy("linux"),

@@ -94,7 +94,7 @@ pub(super) fn why_unknown(comparison: &Comparison) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::comparison::design::{CandidateRun, ComparedCandidate, Design};
+    use crate::comparison::design::{CandidateRun, ComparedCandidate, ComparisonDesign};
     use crate::comparison::figures::RunFigures;
     use crate::comparison::verdict::compare;
     use cosched_core::Rng;
@@ -173,19 +173,19 @@ mod tests {
     #[test]
     fn every_result_has_one_verdict() {
         let mut rng = Rng::new(5);
-        let design = Design {
+        let design = ComparisonDesign {
             mixes: vec![Default::default()],
             candidates: vec![
                 ComparedCandidate::policy("linux"),
                 ComparedCandidate::policy("even"),
             ],
-            ..Design::default()
+            ..ComparisonDesign::default()
         };
         let mut seen = std::collections::BTreeMap::new();
         for _ in 0..5_000 {
             let outcomes = random_outcomes(&mut rng);
             let (candidate, baseline) = if rng.below(2) == 0 { (1, 0) } else { (0, 1) };
-            let design = Design {
+            let design = ComparisonDesign {
                 baseline,
                 ..design.clone()
             };

@@ -11,7 +11,7 @@ use crate::pictures::run_charts;
 use crate::timeline::timeline_figure;
 use crate::view::RunView;
 use cosched_report::{
-    Record, count, headline_text, job_table, metric_notes, metric_table, overview,
+    RunRecord, count, headline_text, job_table, metric_notes, metric_table, overview,
 };
 pub(crate) use setting::{machine, same_again, warnings};
 
@@ -60,12 +60,12 @@ fn timeline(run: &RunView<'_>) -> String {
 }
 
 /// Every metric with its value and what it means; why others have none.
-fn metrics(record: &Record) -> String {
+fn metrics(record: &RunRecord) -> String {
     table("", &metric_table(record)) + &list(&metric_notes(record))
 }
 
 /// Every job of the batch.
-fn jobs(record: &Record) -> String {
+fn jobs(record: &RunRecord) -> String {
     let jobs = job_table(record);
     if jobs.rows() == 0 {
         return String::new();
@@ -77,7 +77,7 @@ fn jobs(record: &Record) -> String {
 }
 
 /// The runs with their names.
-fn named<'a>(runs: &'a [RunView<'_>]) -> Vec<(String, &'a Record)> {
+fn named<'a>(runs: &'a [RunView<'_>]) -> Vec<(String, &'a RunRecord)> {
     let mut named = Vec::new();
     for run in runs {
         named.push((run.label.clone(), run.record));

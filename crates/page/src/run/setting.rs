@@ -1,10 +1,10 @@
 //! The setting of a run, and how to repeat it.
 
 use crate::html::{element, list, table};
-use cosched_report::{Record, command_again, escaped_lines, setting_table};
+use cosched_report::{RunRecord, command_again, escaped_lines, setting_table};
 
 /// Return the machine, the policy and the setting of a run.
-pub(crate) fn machine(record: &Record) -> String {
+pub(crate) fn machine(record: &RunRecord) -> String {
     let table = table("", &setting_table(record));
     let again = same_again(&escaped_lines(&command_again(record)));
     format!("{table}{again}{}", missing(record))
@@ -16,7 +16,7 @@ pub(crate) fn same_again(command: &str) -> String {
 }
 
 /// Return what the run lacked, and why.
-fn missing(record: &Record) -> String {
+fn missing(record: &RunRecord) -> String {
     let mut all = Vec::new();
     for missing in &record.missing {
         all.push(format!("{}: {}", missing.what, missing.why));
@@ -28,7 +28,7 @@ fn missing(record: &Record) -> String {
 }
 
 /// Return the warnings of the run.
-pub(crate) fn warnings(record: &Record) -> String {
+pub(crate) fn warnings(record: &RunRecord) -> String {
     let warnings = record.warnings.iter();
     let texts: Vec<String> = warnings.map(|warning| warning.text.clone()).collect();
     list(&texts)

@@ -14,7 +14,7 @@ pub const EVENT_SCHEMA: &str = "cosched.event/1";
 
 /// A decision with everything that it was based on. Without `decision` it asks for one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Event {
+pub struct EventRecord {
     /// [`EVENT_SCHEMA`].
     #[serde(deserialize_with = "own_schema")]
     pub schema: String,
@@ -50,7 +50,7 @@ pub struct Event {
     pub decision: Option<Decision>,
 }
 
-impl Event {
+impl EventRecord {
     /// The event as one line of JSON, without its line end.
     pub fn to_json(&self) -> String {
         // Plain data with text keys: it can't fail to serialise.
@@ -58,7 +58,7 @@ impl Event {
     }
 
     /// Checks what policies rely on and the types do not guarantee.
-    pub(super) fn check(self) -> Result<Event, JsonError> {
+    pub(super) fn check(self) -> Result<EventRecord, JsonError> {
         match contradiction(&self.snapshot) {
             Some((key, problem)) => Err(JsonError::at(&format!("snapshot.{key}"), problem)),
             None => Ok(self),

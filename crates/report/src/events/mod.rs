@@ -7,8 +7,8 @@ mod event;
 mod reader;
 mod writer;
 
-pub use event::{EVENT_SCHEMA, Event};
-pub use reader::{EventError, EventReader, Pick, read_event};
+pub use event::{EVENT_SCHEMA, EventRecord};
+pub use reader::{EventError, EventPick, EventReader, read_event};
 pub use writer::{EventContext, EventWriter};
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Reading events back, one by one.
 
-use super::event::{EVENT_SCHEMA, Event};
+use super::event::{EVENT_SCHEMA, EventRecord};
 use crate::json::{self, JsonError};
 use serde_json::Deserializer;
 use serde_json::de::IoRead;
@@ -73,12 +73,12 @@ impl<R: BufRead> EventReader<R> {
         self.cut_off
     }
 
-    fn next_event(&mut self) -> Result<Option<Event>, EventError> {
+    fn next_event(&mut self) -> Result<Option<EventRecord>, EventError> {
         if self.json.end().is_ok() {
             return Ok(None);
         }
         let is_first = std::mem::replace(&mut self.is_first, false);
-        match json::next::<Event>(&mut self.json) {
+        match json::next::<EventRecord>(&mut self.json) {
             Ok(event) => event.check().map(Some).map_err(|error| self.wrong(error)),
             Err(error) if error.inner().is_io() => Err(EventError::Io {
                 file: self.file.clone(),
@@ -102,7 +102,7 @@ impl<R: BufRead> EventReader<R> {
 }
 
 impl<R: BufRead> Iterator for EventReader<R> {
-    type Item = Result<Event, EventError>;
+    type Item = Result<EventRecord, EventError>;
 
     /// The next event; after an error, nothing.
     fn next(&mut self) -> Option<Self::Item> {
@@ -117,7 +117,7 @@ impl<R: BufRead> Iterator for EventReader<R> {
 
 /// Which event of a file is meant.
 #[derive(Clone, Copy, Debug)]
-pub enum Pick {
+pub enum EventPick {
     /// The first.
     First,
     /// The one with this number.
@@ -129,20 +129,24 @@ pub enum Pick {
 /// # Errors
 /// The file can't be read, or has no such event. The error names file, line, key and what was expected, or which events
 /// there are.
-pub fn read_event(input: impl BufRead, file: &str, pick: Pick) -> Result<Event, EventError> {
+pub fn read_event(
+    input: impl BufRead,
+    file: &str,
+    pick: EventPick,
+) -> Result<EventRecord, EventError> {
     let mut last = None;
     for event in EventReader::new(input, file) {
         let event = event?;
         match pick {
-            Pick::First => return Ok(event),
-            Pick::Seq(seq) if event.seq == seq => return Ok(event),
-            Pick::Seq(_) => {}
+            EventPick::First => return Ok(event),
+            EventPick::Seq(seq) if event.seq == seq => return Ok(event),
+            EventPick::Seq(_) => {}
         }
         last = Some(event.seq);
     }
     let file = file.to_owned();
     match (pick, last) {
-        (Pick::Seq(seq), Some(last)) => Err(EventError::NoSuch { file, seq, last }),
+        (EventPick::Seq(seq), Some(last)) => Err(EventError::NoSuch { file, seq, last }),
         _ => Err(EventError::Empty { file }),
     }
 }

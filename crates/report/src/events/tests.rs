@@ -63,7 +63,7 @@ fn an_event() {
 #[test]
 fn events_read_back_and_write_the_same() {
     let text = text(3);
-    let events: Vec<Event> = EventReader::new(text.as_bytes(), "e")
+    let events: Vec<EventRecord> = EventReader::new(text.as_bytes(), "e")
         .map(Result::unwrap)
         .collect();
     assert_eq!(
@@ -80,7 +80,7 @@ fn events_read_back_and_write_the_same() {
 
 #[test]
 fn indented_events_are_read_too() {
-    let event = read_event(text(1).as_bytes(), "e", Pick::First).unwrap();
+    let event = read_event(text(1).as_bytes(), "e", EventPick::First).unwrap();
     let pretty = serde_json::to_string_pretty(&event).unwrap();
     let both = format!("\n{pretty}\n\n{}\n{pretty}", event.to_json());
     assert_eq!(
@@ -94,25 +94,25 @@ fn indented_events_are_read_too() {
 #[test]
 fn by_number() {
     assert_eq!(
-        read_event(text(3).as_bytes(), "e", Pick::Seq(2))
+        read_event(text(3).as_bytes(), "e", EventPick::Seq(2))
             .unwrap()
             .snapshot
             .now,
         Nanos::from_ms(800)
     );
-    let error = read_event(text(3).as_bytes(), "e", Pick::Seq(9))
+    let error = read_event(text(3).as_bytes(), "e", EventPick::Seq(9))
         .unwrap_err()
         .to_string();
     assert_eq!(
         error,
         "e: there is no decision with number 9; the last one has 2"
     );
-    let error = read_event(text(1).as_bytes(), "e", Pick::Seq(9))
+    let error = read_event(text(1).as_bytes(), "e", EventPick::Seq(9))
         .unwrap_err()
         .to_string();
     assert!(error.ends_with("the last one has 0"), "{error}");
     assert!(
-        read_event("\n".as_bytes(), "e", Pick::Seq(0))
+        read_event("\n".as_bytes(), "e", EventPick::Seq(0))
             .unwrap_err()
             .to_string()
             .contains("found nothing")
@@ -121,11 +121,12 @@ fn by_number() {
 
 #[test]
 fn errors_name_file_line_key_and_what_was_expected() {
-    let pretty =
-        serde_json::to_string_pretty(&read_event(text(1).as_bytes(), "e", Pick::First).unwrap())
-            .unwrap();
+    let pretty = serde_json::to_string_pretty(
+        &read_event(text(1).as_bytes(), "e", EventPick::First).unwrap(),
+    )
+    .unwrap();
     let check = |text: &str, expected: &str| {
-        let error = read_event(text.as_bytes(), "e.json", Pick::First)
+        let error = read_event(text.as_bytes(), "e.json", EventPick::First)
             .unwrap_err()
             .to_string();
         assert!(error.contains(expected), "{error}");
@@ -243,7 +244,7 @@ proptest! {
         let mut writer = EventWriter::new(Vec::new(), context("fifo", BTreeMap::new()));
         write(&mut writer, &snapshot);
         let text = String::from_utf8(writer.into_inner()).unwrap();
-        let event = read_event(text.as_bytes(), "e", Pick::First).unwrap();
+        let event = read_event(text.as_bytes(), "e", EventPick::First).unwrap();
         for (task, back) in snapshot.tasks.iter().zip(&event.snapshot.tasks) {
             let bits = |reading: Reading<f64>| reading.value().map(f64::to_bits);
             prop_assert_eq!(bits(task.estimates.progress), bits(back.estimates.progress));

@@ -24,7 +24,7 @@ pub struct EventContext {
     pub missing: BTreeMap<String, Absence>,
 }
 
-/// An [`Event`] with borrowed fields, in the same order.
+/// An [`EventRecord`] with borrowed fields, in the same order.
 #[derive(Serialize)]
 struct EventLine<'a> {
     schema: &'static str,

@@ -1,14 +1,15 @@
 //! The state of a run, from its main loop.
 
 use super::{
-    CpuNow, JobNow, JobState, LeftOut, LiveTotals, OwnUse, Reason, RunFacts, STATUS_SCHEMA, Status,
+    CpuNow, JobNow, JobState, LeftOut, LiveTotals, OwnUse, ReasonNow, RunFacts, RunStatus,
+    STATUS_SCHEMA,
 };
 use crate::figures::{Absences, Figures};
 use crate::holders::Holders;
 use crate::info::{JobInfo, RunInfo};
 use crate::progress::{OVERDUE, ProgressTracker};
 use crate::reason::{wait_code, wait_text};
-use crate::record::Energy;
+use crate::record::EnergyRecord;
 use crate::source::EnergySource;
 use crate::text::clip;
 use cosched_core::{
@@ -74,7 +75,7 @@ impl Live {
         now: &RunNow<'_>,
         jobs: &ByTask<JobInfo>,
         tracker: &ProgressTracker,
-    ) -> Status {
+    ) -> RunStatus {
         let mut absent = Absences::default();
         let joules = absent.note("joules", now.energy_j);
         let source = if joules.is_some() {
@@ -82,7 +83,7 @@ impl Live {
         } else {
             EnergySource::Absent
         };
-        Status {
+        RunStatus {
             schema: STATUS_SCHEMA.to_owned(),
             cosched_version: env!("CARGO_PKG_VERSION").to_owned(),
             run: RunFacts {
@@ -93,7 +94,7 @@ impl Live {
             paused: now.is_paused,
             age_s: None,
             suspended: false,
-            energy: Energy {
+            energy: EnergyRecord {
                 joules,
                 source,
                 absent,
@@ -286,15 +287,15 @@ fn live_row(
 }
 
 /// Why a job waits.
-fn reason(task: &WatchedTask<'_>, now: &RunNow<'_>) -> Option<Reason> {
+fn reason(task: &WatchedTask<'_>, now: &RunNow<'_>) -> Option<ReasonNow> {
     if now.is_paused {
-        return Some(Reason {
+        return Some(ReasonNow {
             why: "paused".to_owned(),
             text: "The run is paused.".to_owned(),
         });
     }
     let reason = task.reason?;
-    Some(Reason {
+    Some(ReasonNow {
         why: wait_code(&reason).to_owned(),
         text: wait_text(&reason),
     })

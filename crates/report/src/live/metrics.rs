@@ -3,12 +3,12 @@
 //! Names follow its practice: base units, `_total` for counters, and no label whose values grow with the run. So no metric
 //! belongs to a single job.
 
-use super::{CpuNow, JobState, Status};
+use super::{CpuNow, JobState, RunStatus};
 use std::fmt::Write as _;
 use std::time::SystemTime;
 
 /// Render the metrics of a state.
-pub fn metrics_text(status: &Status) -> String {
+pub fn metrics_text(status: &RunStatus) -> String {
     let mut page = Page::default();
     page.run(status);
     page.jobs(status);
@@ -24,7 +24,7 @@ struct Page {
 }
 
 impl Page {
-    fn run(&mut self, status: &Status) {
+    fn run(&mut self, status: &RunStatus) {
         let run = &status.run;
         let labels = [
             ("version", &status.cosched_version),
@@ -53,7 +53,7 @@ impl Page {
         );
     }
 
-    fn jobs(&mut self, status: &Status) {
+    fn jobs(&mut self, status: &RunStatus) {
         let totals = &status.totals;
         let states = [
             ("running", totals.running),
@@ -82,7 +82,7 @@ impl Page {
         );
     }
 
-    fn cpus(&mut self, status: &Status) {
+    fn cpus(&mut self, status: &RunStatus) {
         let states = ["one_job", "shared", "lent", "idle"];
         let counts = states.map(|state| {
             let cpus = status.cpus.iter();
@@ -91,7 +91,7 @@ impl Page {
         self.by_state("cosched_cpus", "CPUs of the run, by use.", &counts);
     }
 
-    fn used(&mut self, status: &Status) {
+    fn used(&mut self, status: &RunStatus) {
         self.value(
             "cosched_decisions_total",
             "Decisions of the policy.",
@@ -152,13 +152,13 @@ fn label(name: &str, value: &str) -> String {
     format!("{name}=\"{value}\"")
 }
 
-fn started_s(status: &Status) -> Option<f64> {
+fn started_s(status: &RunStatus) -> Option<f64> {
     let started = humantime::parse_rfc3339(status.run.started_at.as_deref()?).ok()?;
     let since_epoch = started.duration_since(SystemTime::UNIX_EPOCH).ok()?;
     Some(since_epoch.as_secs_f64())
 }
 
-fn longest_wait_s(status: &Status) -> f64 {
+fn longest_wait_s(status: &RunStatus) -> f64 {
     let mut longest_s = 0.0_f64;
     for job in &status.jobs {
         if let (JobState::Waiting, Some(since_s)) = (job.state, job.figures.get("waiting_since_s"))
@@ -232,7 +232,7 @@ mod tests {
             (job.job, job.name) = (n, format!("job-{n}"));
             many.jobs.push(job);
         }
-        let lines = |status: &Status| metrics_text(status).lines().count();
+        let lines = |status: &RunStatus| metrics_text(status).lines().count();
         assert_eq!(lines(&few), lines(&many));
     }
 

@@ -16,7 +16,7 @@ pub use tables::{RunLine, jobs_text, live_job_table, runs_text};
 
 use crate::figures::{Absences, Figures};
 use crate::progress::{LeftFrom, OVERDUE, left_clock, percent};
-use crate::record::Energy;
+use crate::record::EnergyRecord;
 use crate::text::{clock, count, seconds, visible};
 use cosched_core::JobEnd;
 use serde::{Deserialize, Serialize};
@@ -30,7 +30,7 @@ const OLD_S: f64 = 3.0;
 
 /// The state of a run at an instant.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Status {
+pub struct RunStatus {
     /// [`STATUS_SCHEMA`].
     pub schema: String,
     /// The version of cosched that runs.
@@ -51,7 +51,7 @@ pub struct Status {
     /// Numbers of jobs by state.
     pub totals: LiveTotals,
     /// Energy so far.
-    pub energy: Energy,
+    pub energy: EnergyRecord,
     /// Resources that the run itself used.
     pub own: OwnUse,
     /// The use of each CPU, in ascending order.
@@ -210,7 +210,7 @@ impl JobState {
 
 /// The reason of a wait.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Reason {
+pub struct ReasonNow {
     /// The code, as in the events.
     pub why: String,
     /// The same in words, with its numbers.
@@ -234,7 +234,7 @@ pub struct JobNow {
     pub cpus: Option<String>,
     /// The reason of its wait.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub reason: Option<Reason>,
+    pub reason: Option<ReasonNow>,
     /// How it ended, and what it used. Of a job that has not ended, when and how often it was started, and what it used so far.
     #[serde(flatten)]
     pub end: JobEnd,
@@ -332,12 +332,12 @@ impl LiveTotals {
     }
 }
 
-impl Status {
+impl RunStatus {
     /// Parse a state, and make its text [`visible`]: root reads the states of other users' runs.
     ///
     /// # Errors
     /// The text is no state, or of an unknown version.
-    pub fn from_json(text: &[u8]) -> Result<Status, String> {
+    pub fn from_json(text: &[u8]) -> Result<RunStatus, String> {
         let mut value: Value = serde_json::from_slice(text).map_err(|error| error.to_string())?;
         make_visible(&mut value);
         let schema = value["schema"].as_str().unwrap_or_default();

@@ -1,12 +1,12 @@
 //! The state of a run that writes none: of a suspended one, and of one that has ended.
 
-use super::{CpuNow, JobNow, JobState, LiveTotals, Status};
+use super::{CpuNow, JobNow, JobState, LiveTotals, RunStatus};
 use crate::figures::Figures;
-use crate::record::{Job, Record};
+use crate::record::{JobRecord, RunRecord};
 use crate::text::visible;
 use cosched_core::Absence;
 
-impl Status {
+impl RunStatus {
     /// Bring the state to a suspended run, in which these jobs are frozen.
     pub fn suspend(&mut self, is_frozen: impl Fn(u32) -> bool) {
         self.suspended = true;
@@ -36,7 +36,7 @@ impl Status {
     }
 
     /// Bring the state to the end of the run: no CPU has a job, and every job has ended or did not start.
-    pub fn over(&mut self, record: &Record) {
+    pub fn over(&mut self, record: &RunRecord) {
         let cancelled = record.cancelled();
         let mut totals = LiveTotals {
             jobs: self.totals.jobs,
@@ -65,7 +65,7 @@ impl Status {
     }
 }
 
-fn end(row: &mut JobNow, job: &Job) {
+fn end(row: &mut JobNow, job: &JobRecord) {
     row.state = JobState::Ended;
     row.cpus = None;
     row.reason = None;

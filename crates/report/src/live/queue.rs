@@ -1,7 +1,7 @@
 //! The jobs of the queue in words, for `cosched status`.
 
 use super::tables::{NUMBERS_LINE, cpu_column, head_lines, joined, measured_columns, reason_lines};
-use super::{JobNow, JobState, Status};
+use super::{JobNow, JobState, RunStatus};
 use crate::table::{Table, TableColumn};
 use crate::text::{clip, seconds, visible};
 
@@ -34,19 +34,19 @@ pub struct QueueRow {
 
 impl QueueRow {
     /// What the run knows of it. The run writes its state once a second, so it may not know yet that the job has ended.
-    fn in_run<'a>(&self, status: &'a Status) -> Option<&'a JobNow> {
+    fn in_run<'a>(&self, status: &'a RunStatus) -> Option<&'a JobNow> {
         let name = visible(&self.name_in_run);
         status.jobs.iter().find(|job| job.name == name)
     }
 
     /// The same while it has started and has not ended.
-    fn live_in_run<'a>(&self, status: &'a Status) -> Option<&'a JobNow> {
+    fn live_in_run<'a>(&self, status: &'a RunStatus) -> Option<&'a JobNow> {
         let job = self.in_run(status).filter(|_| self.is_live);
         job.filter(|job| !matches!(job.state, JobState::Queued | JobState::Ended))
     }
 
     /// The same while it waits, before its start or after it.
-    fn waiting<'a>(&self, status: &'a Status) -> Option<&'a JobNow> {
+    fn waiting<'a>(&self, status: &'a RunStatus) -> Option<&'a JobNow> {
         let job = self.in_run(status).filter(|_| !self.is_over);
         job.filter(|job| match job.state {
             JobState::Queued => !self.is_live,
@@ -65,7 +65,7 @@ impl QueueRow {
 
 /// Render the state of the run that runs the jobs of the queue, with one table of jobs: what the service knows, and what the
 /// run has measured.
-pub fn queue_run_text(status: &Status, title: &str, rows: &[QueueRow], width: usize) -> String {
+pub fn queue_run_text(status: &RunStatus, title: &str, rows: &[QueueRow], width: usize) -> String {
     let mut text = head_lines(status);
     text.insert(NUMBERS_LINE, title.to_owned());
     text.push(clip(&format!("CPUs: {}", status.holders_text()), width));
@@ -82,11 +82,11 @@ pub fn queue_run_text(status: &Status, title: &str, rows: &[QueueRow], width: us
 }
 
 /// Render a table of the newest jobs, the titles first. `status` is the state of the run that runs them, if it is known.
-pub fn queue_text(jobs: &[QueueRow], status: Option<&Status>, width: usize) -> String {
+pub fn queue_text(jobs: &[QueueRow], status: Option<&RunStatus>, width: usize) -> String {
     queue_table(jobs, status, width).join("\n") + "\n"
 }
 
-fn queue_table(jobs: &[QueueRow], status: Option<&Status>, width: usize) -> Vec<String> {
+fn queue_table(jobs: &[QueueRow], status: Option<&RunStatus>, width: usize) -> Vec<String> {
     let left_out = jobs.len().saturating_sub(MAX_ROWS);
     let shown = &jobs[left_out..];
     let mut in_run = Vec::new();

@@ -1,6 +1,6 @@
 //! Running batches, and the jobs of one of them, in words, for `cosched status`.
 
-use super::{JobNow, JobState, Status};
+use super::{JobNow, JobState, RunStatus};
 use crate::table::{Table, TableColumn};
 use crate::text::{bytes, clip, clock, count, seconds, visible, wrap};
 
@@ -16,7 +16,7 @@ pub struct RunLine<'a> {
     /// Its process.
     pub pid: i32,
     /// Its state; or why there is none.
-    pub status: Result<&'a Status, &'a str>,
+    pub status: Result<&'a RunStatus, &'a str>,
 }
 
 /// Render a table of jobs, the titles first. Columns in which no job has a value are left out.
@@ -111,7 +111,7 @@ pub fn runs_text(runs: &[RunLine<'_>], width: usize) -> String {
 }
 
 /// Return the columns of the table of runs.
-fn run_columns(runs: &[(i32, &Status)]) -> Vec<TableColumn> {
+fn run_columns(runs: &[(i32, &RunStatus)]) -> Vec<TableColumn> {
     vec![
         TableColumn::text("RUN", 0, runs, |(pid, _)| pid.to_string()),
         TableColumn::text("POLICY", 2, runs, |(_, run)| run.run.policy.clone()),
@@ -130,12 +130,12 @@ fn run_columns(runs: &[(i32, &Status)]) -> Vec<TableColumn> {
     ]
 }
 
-fn done_text(status: &Status) -> String {
+fn done_text(status: &RunStatus) -> String {
     let totals = &status.totals;
     format!("{}/{}", totals.done, totals.jobs)
 }
 
-fn left_text(status: &Status) -> String {
+fn left_text(status: &RunStatus) -> String {
     match status.totals.left_s {
         Some(left_s) => clock(left_s),
         None => "--:--".to_owned(),
@@ -143,7 +143,7 @@ fn left_text(status: &Status) -> String {
 }
 
 /// Return that a run is suspended, or that its state is old.
-fn old_text(status: &Status) -> Option<String> {
+fn old_text(status: &RunStatus) -> Option<String> {
     if status.suspended {
         let pid = status.run.pid;
         return Some(format!(
@@ -159,7 +159,7 @@ pub(super) fn joined(lines: Vec<String>) -> String {
 }
 
 /// Render the state of a run: its totals, its CPUs, its jobs, and why they wait.
-pub fn jobs_text(status: &Status, width: usize) -> String {
+pub fn jobs_text(status: &RunStatus, width: usize) -> String {
     let mut text = head_lines(status);
     text.insert(NUMBERS_LINE, status.totals.texts().join(", "));
     text.push(clip(&format!("CPUs: {}", status.holders_text()), width));
@@ -183,8 +183,8 @@ pub fn jobs_text(status: &Status, width: usize) -> String {
 }
 
 /// Return what stands above the table of jobs, without their numbers by state.
-pub(super) fn head_lines(status: &Status) -> Vec<String> {
-    let Status { run, totals, .. } = status;
+pub(super) fn head_lines(status: &RunStatus) -> Vec<String> {
+    let RunStatus { run, totals, .. } = status;
     let phase = if run.phase == "alone" {
         ", each job alone first,"
     } else {
@@ -221,7 +221,7 @@ pub(super) fn head_lines(status: &Status) -> Vec<String> {
 }
 
 /// Return why jobs wait, after an empty line.
-pub(super) fn reason_lines(status: &Status, jobs: &[JobNow], width: usize) -> Vec<String> {
+pub(super) fn reason_lines(status: &RunStatus, jobs: &[JobNow], width: usize) -> Vec<String> {
     let mut reasons = Vec::new();
     // While all jobs are paused there is one reason, which stands above.
     let jobs = if status.paused { &[] } else { jobs };

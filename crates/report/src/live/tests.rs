@@ -10,17 +10,17 @@ use cosched_core::{
 use std::collections::VecDeque;
 
 /// Two jobs that run, one that waits, one that is to come, and one that has ended.
-pub(crate) fn status() -> Status {
+pub(crate) fn status() -> RunStatus {
     status_of(Nanos::from_s(6.0), None, &[])
 }
 
 /// The same, with jobs that have had a place for so long.
-fn status_after(ran: Nanos) -> Status {
+fn status_after(ran: Nanos) -> RunStatus {
     status_of(ran, None, &[])
 }
 
 /// The same, with what earlier runs let expect of the job that waits, and with what a scheduler in the kernel told.
-fn status_of(ran: Nanos, expected: Option<Expected>, switches: &[Switch]) -> Status {
+fn status_of(ran: Nanos, expected: Option<Expected>, switches: &[Switch]) -> RunStatus {
     let (result, mut snapshot) = (result(), snapshot());
     snapshot.tasks[2].expected = expected;
     let info = info(&result);
@@ -133,14 +133,14 @@ fn a_state_is_read_as_it_was_written() {
     let status = status();
     let text = serde_json::to_string_pretty(&status).unwrap();
     insta::assert_snapshot!(text);
-    let read = Status::from_json(text.as_bytes()).unwrap();
+    let read = RunStatus::from_json(text.as_bytes()).unwrap();
     assert_eq!(
         serde_json::to_value(read).unwrap(),
         serde_json::to_value(status).unwrap()
     );
     let other = text.replace("cosched.status/2", "cosched.status/9");
     assert_eq!(
-        Status::from_json(other.as_bytes()).unwrap_err(),
+        RunStatus::from_json(other.as_bytes()).unwrap_err(),
         "expected `cosched.status/2`, found `cosched.status/9`"
     );
 }
@@ -420,13 +420,13 @@ fn no_text_of_a_state_controls_the_terminal() {
     for path in paths {
         let before = state.pointer(&path).unwrap().clone();
         *state.pointer_mut(&path).unwrap() = EVIL.into();
-        match Status::from_json(state.to_string().as_bytes()) {
+        match RunStatus::from_json(state.to_string().as_bytes()) {
             Ok(_) => taken += 1,
             Err(_) => *state.pointer_mut(&path).unwrap() = before,
         }
     }
     assert!(taken > 30, "{taken}");
-    let evil = Status::from_json(state.to_string().as_bytes()).unwrap();
+    let evil = RunStatus::from_json(state.to_string().as_bytes()).unwrap();
     let lines = [RunLine {
         pid: 10,
         status: Ok(&evil),

@@ -1,11 +1,11 @@
 //! Builds the record from the results of a run.
 
 use super::{
-    EarlierJob, Energy, ExpectedOfJob, Job, LeftOutRecord, MachineDetails, Missing, OverheadRecord,
-    PlansRecord, RECORD_SCHEMA, Record, Totals, WarningRecord,
+    EarlierJob, EnergyRecord, ExpectedOfJob, JobRecord, JobTotals, LeftOutRecord, MachineDetails,
+    MissingCapability, OverheadRecord, PlansRecord, RECORD_SCHEMA, RunRecord, WarningRecord,
 };
 use crate::figures::{Absences, Figures};
-use crate::info::{JobInfo, RunInfo, Solo};
+use crate::info::{JobInfo, RunInfo, SoloTime};
 use crate::machine_load::MachineLoad;
 use crate::source::{BackendKind, EnergySource, SoloSource};
 use crate::warning::{RunWarning, is_wish};
@@ -21,13 +21,13 @@ const NOT_GIVEN: &str = "not given";
 /// The record of a run.
 ///
 /// Solo times are those of `info`, else those of the tasks' own solo profiles.
-pub fn record(result: &RunResult, info: &RunInfo) -> Record {
+pub fn record(result: &RunResult, info: &RunInfo) -> RunRecord {
     let mut absent = Absences::default();
     let no_start = no_start(info);
     let started_at = info.started_at.map(rfc3339);
     let (finished_by, signal) = finished_by(result.ended_by);
     let tasks = result.tasks.iter().zip(&info.jobs);
-    let solos: Vec<Option<Solo>> = tasks.clone().map(|(task, info)| solo(task, info)).collect();
+    let solos: Vec<Option<SoloTime>> = tasks.clone().map(|(task, info)| solo(task, info)).collect();
     let mut known = Vec::new();
     let mut estimated = Vec::new();
     for (task, solo) in result.tasks.iter().zip(&solos) {
@@ -51,7 +51,7 @@ pub fn record(result: &RunResult, info: &RunInfo) -> Record {
     let metrics = METRICS.iter();
     let metrics = metrics.map(|metric| (metric.name, value_of(metric, &outcomes, result)));
     let plans = result.plans.map(plans);
-    Record {
+    RunRecord {
         schema: RECORD_SCHEMA.to_owned(),
         cosched_version: env!("CARGO_PKG_VERSION").to_owned(),
         run_id: absent.note_option("run_id", info.run_id.clone(), no_start),
@@ -130,11 +130,11 @@ fn no_freezing(info: &RunInfo) -> &'static str {
     why.map_or(NOT_GIVEN, Absence::text)
 }
 
-fn solo(task: &TaskResult, info: &JobInfo) -> Option<Solo> {
+fn solo(task: &TaskResult, info: &JobInfo) -> Option<SoloTime> {
     if info.solo.is_some() {
         return info.solo;
     }
-    Some(Solo {
+    Some(SoloTime {
         time: task.spec.solo.time?,
         source: SoloSource::Profile,
     })
@@ -198,11 +198,11 @@ fn slowdown(outcome: &Outcome, failed: bool) -> Result<f64, &'static str> {
 fn job(
     task: &TaskResult,
     info: &JobInfo,
-    solo: Option<Solo>,
+    solo: Option<SoloTime>,
     outcome: &Outcome,
     estimated: &Outcome,
     no_log: &str,
-) -> Job {
+) -> JobRecord {
     let mut absent = Absences::default();
     let why = JobReasons::of(task, info, no_log);
     let end = JobEnd::of(task);
@@ -230,7 +230,7 @@ fn job(
     let has_log = task.started.is_some() || exit.is_some();
     let log = info.log.clone().filter(|_| has_log);
     let log_stderr = info.log_stderr.clone().filter(|_| has_log);
-    Job {
+    JobRecord {
         name: info.name.clone(),
         program: absent.note_option("program", info.program.clone(), NOT_GIVEN),
         command: absent.note_option("command", info.command.clone(), NOT_GIVEN),
@@ -307,10 +307,10 @@ fn machine_details(info: &RunInfo) -> MachineDetails {
     }
 }
 
-fn missing(info: &RunInfo) -> Vec<Missing> {
+fn missing(info: &RunInfo) -> Vec<MissingCapability> {
     let mut missing = Vec::new();
     for (capability, why) in &info.capabilities.missing {
-        missing.push(Missing {
+        missing.push(MissingCapability {
             capability: capability.code(),
             what: capability.text().to_owned(),
             why: why.text().to_owned(),
@@ -345,15 +345,15 @@ fn never_started(task: &TaskResult) -> bool {
     task.started.is_none() && task.exit.is_none()
 }
 
-fn totals(result: &RunResult, earlier: &[EarlierJob]) -> Totals {
+fn totals(result: &RunResult, earlier: &[EarlierJob]) -> JobTotals {
     let left_out = &result.left_out;
-    let mut totals = Totals {
+    let mut totals = JobTotals {
         jobs: result.tasks.len() + left_out.count(),
         earlier: earlier.len(),
         succeeded: left_out.succeeded,
         failed: left_out.failed,
         timed_out: left_out.timed_out,
-        ..Totals::default()
+        ..JobTotals::default()
     };
     for task in &result.tasks {
         match &task.exit {
@@ -369,7 +369,7 @@ fn totals(result: &RunResult, earlier: &[EarlierJob]) -> Totals {
     totals
 }
 
-fn energy(result: &RunResult, info: &RunInfo) -> Energy {
+fn energy(result: &RunResult, info: &RunInfo) -> EnergyRecord {
     let mut absent = Absences::default();
     let joules = absent.note("joules", result.energy_j);
     let source = if joules.is_some() {
@@ -377,7 +377,7 @@ fn energy(result: &RunResult, info: &RunInfo) -> Energy {
     } else {
         EnergySource::Absent
     };
-    Energy {
+    EnergyRecord {
         joules,
         source,
         absent,

@@ -1,6 +1,6 @@
 //! Jobs of a resumed batch that ran in earlier runs.
 
-use super::Job;
+use super::JobRecord;
 use crate::figures::Absences;
 use serde::{Deserialize, Serialize};
 
@@ -24,7 +24,7 @@ pub struct EarlierJob {
     /// The file with that run's record.
     pub record: Option<String>,
     /// The job in that record; its times count from the start of that run.
-    pub job: Option<Job>,
+    pub job: Option<JobRecord>,
     /// Why null values are absent.
     #[serde(flatten)]
     pub absent: Absences,

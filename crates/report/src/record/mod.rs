@@ -13,7 +13,7 @@ use crate::figures::{Absences, Figures};
 use crate::json::{self, JsonError};
 use crate::last_line::last_line;
 use crate::machine_load::MachineLoad;
-use crate::setting::{Given, RunSetting};
+use crate::setting::{JobGiven, RunSetting};
 use crate::source::{BackendKind, EnergySource, SoloSource};
 pub use build::record;
 pub(crate) use build::rfc3339;
@@ -29,7 +29,7 @@ pub const RECORD_SCHEMA: &str = "cosched.run/2";
 
 /// A run record; the fields are those of the JSON object.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Record {
+pub struct RunRecord {
     /// [`RECORD_SCHEMA`].
     pub schema: String,
     /// The version of cosched that wrote it.
@@ -62,12 +62,12 @@ pub struct Record {
     /// How jobs were frozen, in words.
     pub freezing: Option<String>,
     /// All the capabilities that the run lacked, and why.
-    pub missing: Vec<Missing>,
+    pub missing: Vec<MissingCapability>,
     /// Numbers of jobs by how they ended.
-    pub totals: Totals,
+    pub totals: JobTotals,
     /// Every job of this run, in the order in which they were given, except those in `left_out`, and all but the first
     /// 1,000 that were never started.
-    pub jobs: Vec<Job>,
+    pub jobs: Vec<JobRecord>,
     /// Jobs that `jobs` leaves out because there were too many; the job log and the series have them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left_out: Option<LeftOutRecord>,
@@ -80,7 +80,7 @@ pub struct Record {
     /// The metrics over slowdowns, estimated from progress measured by IPC; only if solo times are missing.
     pub metrics_estimated: Option<Figures<f64>>,
     /// Energy and its source.
-    pub energy: Energy,
+    pub energy: EnergyRecord,
     /// Cost of cosched itself.
     pub overhead: OverheadRecord,
     /// How well the speeds of jobs beside others were predicted, if they were.
@@ -121,7 +121,7 @@ pub struct MachineDetails {
 
 /// A capability that the machine lacked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Missing {
+pub struct MissingCapability {
     /// Its code.
     pub capability: String,
     /// What it is, in words.
@@ -132,7 +132,7 @@ pub struct Missing {
 
 /// Numbers of jobs by how they ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Totals {
+pub struct JobTotals {
     /// Number of all jobs.
     pub jobs: usize,
     /// Jobs that ended with code 0, in time.
@@ -197,7 +197,7 @@ impl ExpectedOfJob {
 
 /// The result of one job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Job {
+pub struct JobRecord {
     /// Its unique name.
     pub name: String,
     /// The program profile that it simulates.
@@ -205,7 +205,7 @@ pub struct Job {
     /// Its command as a shell would take it.
     pub command: Option<String>,
     /// What else it was given.
-    pub given: Given,
+    pub given: JobGiven,
     /// Hardware threads that it needs at once.
     pub cpus: u32,
     /// How its `width` is known.
@@ -246,7 +246,7 @@ pub struct Job {
     pub absent: Absences,
 }
 
-impl Job {
+impl JobRecord {
     /// Whether it has ended.
     pub fn has_ended(&self) -> bool {
         !self.end.exit_text.is_empty()
@@ -284,7 +284,7 @@ impl Job {
 
     /// Compares jobs by what a reader wants to see first: those that did not end, then those that were slowed down most,
     /// then those whose slowdown is not known, the longest turnaround first.
-    pub fn worst_first(&self, other: &Job) -> Ordering {
+    pub fn worst_first(&self, other: &JobRecord) -> Ordering {
         let order = other.badness().partial_cmp(&self.badness());
         order.unwrap_or(Ordering::Equal)
     }
@@ -301,7 +301,7 @@ impl Job {
 
 /// Energy of the processor package.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Energy {
+pub struct EnergyRecord {
     /// Energy over the run in joules.
     pub joules: Option<f64>,
     /// Where the figure comes from.
@@ -362,7 +362,7 @@ pub struct WarningRecord {
     pub text: String,
 }
 
-impl Record {
+impl RunRecord {
     /// Number of jobs that the user ended.
     pub fn cancelled(&self) -> usize {
         let jobs = self.jobs.iter();
@@ -387,7 +387,7 @@ impl Record {
     ///
     /// # Errors
     /// The text is no run record of this version. The error names the line and the key.
-    pub fn from_json(text: &str) -> Result<Record, JsonError> {
+    pub fn from_json(text: &str) -> Result<RunRecord, JsonError> {
         let schema = json::schema_of(text)?;
         if schema.as_deref() == Some(RECORD_SCHEMA) {
             return json::parse(text);

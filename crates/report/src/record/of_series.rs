@@ -1,6 +1,6 @@
 //! The record of a run that left none, because it was killed or goes on, from its series.
 
-use super::{Job, Rebuilt, Record, record};
+use super::{JobRecord, Rebuilt, RunRecord, record};
 use crate::info::{JobInfo, RunInfo};
 use crate::series::{SeriesError, SeriesHeader, SeriesJob, SeriesReader, SeriesRun};
 use crate::source::EnergySource;
@@ -60,7 +60,7 @@ pub fn record_of_series<R: BufRead>(
     why: NoRecord,
     log_of: impl Fn(&str) -> (Option<String>, Option<String>),
     ran: impl Fn(&str) -> bool,
-) -> Result<Record, SeriesError> {
+) -> Result<RunRecord, SeriesError> {
     let run = SeriesRun::read(series)?;
     let mut made = record(&run.result(), &run_info(&run.header, log_of));
     let names = run.header.tasks.iter().map(|task| &*task.name);
@@ -84,7 +84,7 @@ pub fn record_of_series<R: BufRead>(
 }
 
 /// Mark what is not known of a job that has not ended.
-fn amend_job(job: &mut Job, of_series: &SeriesJob, has_run: bool, why: NoRecord) {
+fn amend_job(job: &mut JobRecord, of_series: &SeriesJob, has_run: bool, why: NoRecord) {
     let absent = &mut job.absent;
     if has_run {
         job.lost = why == NoRecord::Killed;
@@ -140,7 +140,7 @@ fn run_info(
 }
 
 /// Mark what only a record has which the run itself wrote.
-fn amend(made: &mut Record, why: NoRecord) {
+fn amend(made: &mut RunRecord, why: NoRecord) {
     if made.jobs.iter().any(|job| job.end.end_s.is_none()) {
         made.metrics.lose("turnaround_s", why.not_kept());
         made.metrics.lose("edp_js", why.not_kept());

@@ -6,7 +6,7 @@ use crate::testing::{check_absences, info, result, samples};
 use cosched_core::{ByTask, Counter, Fact, Nanos, ProgressBasis};
 
 /// The record from a series with four tasks and these lines, of a run that resumed another.
-fn rebuilt(lines: &str) -> Record {
+fn rebuilt(lines: &str) -> RunRecord {
     let result = result();
     let info = RunInfo {
         earlier: vec![earlier()],
@@ -73,7 +73,7 @@ fn what_a_killed_run_knew_is_in_its_record() {
     ];
     let record = rebuilt(&(lines.map(str::trim_end).join("\n") + "\n[\"e\",700000000,2,0,\"exi"));
     check_absences(&serde_json::from_str(&record.to_json()).unwrap());
-    let whole = Record::from_json(&record.to_json()).unwrap();
+    let whole = RunRecord::from_json(&record.to_json()).unwrap();
     assert_eq!(whole, record);
     assert_eq!(
         (record.finished_by.as_str(), record.run_id.as_deref()),

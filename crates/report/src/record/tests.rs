@@ -6,13 +6,13 @@ use cosched_core::metric::METRICS;
 use cosched_core::{Absence, Counter, EndedBy, Exit, Nanos, ProgressBasis, Reading};
 use proptest::prelude::*;
 
-fn host() -> Record {
+fn host() -> RunRecord {
     let result = result();
     record(&result, &info(&result))
 }
 
 /// The version changes with every release; the format does not.
-fn shown(record: &Record) -> String {
+fn shown(record: &RunRecord) -> String {
     record
         .to_json()
         .replace(env!("CARGO_PKG_VERSION"), "VERSION")
@@ -136,7 +136,7 @@ fn estimates_are_marked_as_such() {
 #[test]
 fn other_files_are_refused_with_what_was_expected() {
     let check = |text: &str, expected: &str| {
-        let error = Record::from_json(text).unwrap_err().to_string();
+        let error = RunRecord::from_json(text).unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");
     };
     check("{}", "found no `schema`");
@@ -158,7 +158,7 @@ fn a_later_record_with_more_keys_is_read() {
     let text = host()
         .to_json()
         .replacen("\"policy\"", "\"new_key\": {\"a\": [1]}, \"policy\"", 1);
-    assert_eq!(Record::from_json(&text).unwrap(), host());
+    assert_eq!(RunRecord::from_json(&text).unwrap(), host());
 }
 
 fn reading() -> impl Strategy<Value = Reading<f64>> {
@@ -203,7 +203,7 @@ proptest! {
         info.warnings.push(RunWarning::SoloFailed { job: name });
         let record = record(&result, &info);
         let text = record.to_json();
-        let back = Record::from_json(&text).unwrap();
+        let back = RunRecord::from_json(&text).unwrap();
         prop_assert_eq!(&back, &record);
         prop_assert_eq!(back.to_json(), text);
         check_absences(&serde_json::from_str(&record.to_json()).unwrap());

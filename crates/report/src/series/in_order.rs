@@ -3,7 +3,7 @@
 //! A job's last measurement is written with the next decision, behind the row of the job's end. A reader that wants to
 //! know at the end what the job did needs the measurement first.
 
-use super::{Row, SeriesError, SeriesReader};
+use super::{SeriesError, SeriesReader, SeriesRow};
 use cosched_core::Nanos;
 use std::collections::VecDeque;
 use std::io::BufRead;
@@ -13,7 +13,7 @@ use std::io::BufRead;
 /// It holds only the rows from the end of a job to the next decision in memory.
 pub(crate) struct RowsInOrder<'a, R> {
     series: &'a mut SeriesReader<R>,
-    sorted: VecDeque<(Nanos, Row)>,
+    sorted: VecDeque<(Nanos, SeriesRow)>,
 }
 
 impl<'a, R: BufRead> RowsInOrder<'a, R> {
@@ -25,11 +25,11 @@ impl<'a, R: BufRead> RowsInOrder<'a, R> {
     }
 
     /// Read on to the next decision, and sort.
-    fn sort_after(&mut self, ended: (Nanos, Row)) -> Result<(), SeriesError> {
+    fn sort_after(&mut self, ended: (Nanos, SeriesRow)) -> Result<(), SeriesError> {
         let mut rows = vec![ended];
         for row in self.series.by_ref() {
             rows.push(row?);
-            if matches!(rows.last(), Some((_, Row::Decided { .. }))) {
+            if matches!(rows.last(), Some((_, SeriesRow::Decided { .. }))) {
                 break;
             }
         }
@@ -40,12 +40,12 @@ impl<'a, R: BufRead> RowsInOrder<'a, R> {
 }
 
 impl<R: BufRead> Iterator for RowsInOrder<'_, R> {
-    type Item = Result<(Nanos, Row), SeriesError>;
+    type Item = Result<(Nanos, SeriesRow), SeriesError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.sorted.is_empty() {
             match self.series.next()? {
-                Ok(row) if matches!(row.1, Row::Ended { .. }) => {
+                Ok(row) if matches!(row.1, SeriesRow::Ended { .. }) => {
                     if let Err(error) = self.sort_after(row) {
                         return Some(Err(error));
                     }

@@ -20,12 +20,12 @@ mod tests;
 mod writer;
 
 use crate::info::{JobInfo, RunInfo};
-use crate::record::{EarlierJob, Record, rfc3339};
-use crate::setting::{Given, RunSetting};
+use crate::record::{EarlierJob, RunRecord, rfc3339};
+use crate::setting::{JobGiven, RunSetting};
 use crate::source::BackendKind;
 use cosched_core::{Machine, Nanos, TaskSpec, Width};
 pub use reader::{SeriesError, SeriesFile, SeriesReader};
-pub use row::{KINDS, Kind, Mode, Row, SampleRow};
+pub use row::{CpuMode, KINDS, SampleRow, SeriesRow, SeriesRowKind};
 pub(crate) use run::{SeriesJob, SeriesRun};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -90,8 +90,8 @@ pub struct SeriesTask {
     /// Its command as a shell would take it; null if it has none.
     pub command: Option<String>,
     /// What else it was given.
-    #[serde(default, skip_serializing_if = "Given::is_empty")]
-    pub given: Given,
+    #[serde(default, skip_serializing_if = "JobGiven::is_empty")]
+    pub given: JobGiven,
 }
 
 impl SeriesHeader {
@@ -124,7 +124,7 @@ impl SeriesHeader {
 }
 
 /// A kind of row, and the names of its columns.
-fn columns_of(kind: &Kind) -> (String, Vec<String>) {
+fn columns_of(kind: &SeriesRowKind) -> (String, Vec<String>) {
     let names = kind.columns.iter();
     let names = names.map(|name| (*name).to_owned());
     (kind.code.to_owned(), names.collect())
@@ -147,7 +147,7 @@ impl SeriesTask {
 }
 
 /// Whether a record and a series are of the same run. A simulated run has no identity; its jobs and settings show it.
-pub fn is_of_run(record: &Record, header: &SeriesHeader) -> bool {
+pub fn is_of_run(record: &RunRecord, header: &SeriesHeader) -> bool {
     let names = record.jobs.iter().map(|job| &job.name);
     record.run_id == header.run_id
         && record.policy == header.policy

@@ -1,6 +1,6 @@
 //! The reader of a series, line by line.
 
-use super::{Row, SERIES_SCHEMA, SeriesHeader, SeriesTask};
+use super::{SERIES_SCHEMA, SeriesHeader, SeriesRow, SeriesTask};
 use crate::json::{self, JsonError};
 use cosched_core::{CpuSet, Nanos, Switched};
 use std::fs::File;
@@ -132,8 +132,8 @@ impl<R: BufRead> SeriesReader<R> {
                 continue;
             }
             let text = String::from_utf8_lossy(&self.buffer);
-            let row = Row::read(text.trim()).map_err(|problem| self.damaged(problem))?;
-            let Some((_, Row::Came(task))) = row else {
+            let row = SeriesRow::read(text.trim()).map_err(|problem| self.damaged(problem))?;
+            let Some((_, SeriesRow::Came(task))) = row else {
                 continue;
             };
             let should = first + tasks.len();
@@ -207,7 +207,7 @@ impl<R: BufRead> SeriesReader<R> {
     }
 
     /// Check that a row can belong to a run with this header.
-    fn check(&self, at: Nanos, row: &Row) -> Result<(), String> {
+    fn check(&self, at: Nanos, row: &SeriesRow) -> Result<(), String> {
         if at > MAX_TIME {
             return Err(format!(
                 "column `t_ns`: {} ns are longer than any run",
@@ -215,8 +215,8 @@ impl<R: BufRead> SeriesReader<R> {
             ));
         }
         match row {
-            Row::Placed { cpus, .. } => self.check_cpus("cpus", cpus)?,
-            Row::Switched(Switched::To { cpu, .. }) => {
+            SeriesRow::Placed { cpus, .. } => self.check_cpus("cpus", cpus)?,
+            SeriesRow::Switched(Switched::To { cpu, .. }) => {
                 self.check_cpus("cpu", &CpuSet::from_iter([*cpu]))?;
             }
             _ => {}
@@ -241,14 +241,14 @@ impl<R: BufRead> SeriesReader<R> {
         ))
     }
 
-    fn next_row(&mut self) -> Result<Option<(Nanos, Row)>, SeriesError> {
+    fn next_row(&mut self) -> Result<Option<(Nanos, SeriesRow)>, SeriesError> {
         while self.read_line()? {
             let text = String::from_utf8_lossy(&self.buffer);
             let text = text.trim();
             if text.is_empty() {
                 continue;
             }
-            let row = Row::read(text).map_err(|problem| self.damaged(problem))?;
+            let row = SeriesRow::read(text).map_err(|problem| self.damaged(problem))?;
             if let Some((at, row)) = row {
                 self.check(at, &row)
                     .map_err(|problem| self.damaged(problem))?;
@@ -277,7 +277,7 @@ impl<R: BufRead> SeriesReader<R> {
 }
 
 impl<R: BufRead> Iterator for SeriesReader<R> {
-    type Item = Result<(Nanos, Row), SeriesError>;
+    type Item = Result<(Nanos, SeriesRow), SeriesError>;
 
     /// Return the next row and its time; nothing after an error.
     fn next(&mut self) -> Option<Self::Item> {

@@ -3,7 +3,7 @@
 //! Timelines, traces and the answers of `why` all follow a [`Replay`]. Time never goes back in it: a row that comes late
 //! takes effect at the time of the row before it.
 
-use super::{Mode, Row, SeriesHeader};
+use super::{CpuMode, SeriesHeader, SeriesRow};
 use crate::holders::Holders;
 use cosched_core::{CpuId, CpuSet, Nanos, Purpose, Switched, TaskId, Trigger, WaitReason};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 #[derive(Clone, PartialEq)]
 pub(crate) struct Placed {
     pub cpus: CpuSet,
-    pub mode: Mode,
+    pub mode: CpuMode,
     pub purpose: Purpose,
 }
 
@@ -100,9 +100,9 @@ impl JobReplay {
     fn running_on(&self, held: &CpuSet) -> Placed {
         let (mode, purpose) = match &self.last_placed {
             // A job that holds a CPU in the kernel does not share it.
-            Some(last) if last.mode == Mode::Shared => (Mode::Exclusive, last.purpose),
+            Some(last) if last.mode == CpuMode::Shared => (CpuMode::Exclusive, last.purpose),
             Some(last) => (last.mode, last.purpose),
-            None => (Mode::Exclusive, Purpose::Run),
+            None => (CpuMode::Exclusive, Purpose::Run),
         };
         Placed {
             cpus: held.clone(),
@@ -171,11 +171,11 @@ impl Replay {
     }
 
     /// Apply a row. The reader has checked that the header has its tasks and CPUs.
-    pub(crate) fn apply(&mut self, at: Nanos, row: &Row) {
+    pub(crate) fn apply(&mut self, at: Nanos, row: &SeriesRow) {
         self.advance(at);
         match row {
-            Row::Decided { triggers, .. } => self.end_attempts(triggers),
-            Row::Placed {
+            SeriesRow::Decided { triggers, .. } => self.end_attempts(triggers),
+            SeriesRow::Placed {
                 task,
                 cpus,
                 mode,
@@ -188,15 +188,18 @@ impl Replay {
                 };
                 self.place(task.0 as usize, placed);
             }
-            Row::Stopped(task) => self.leave(task.0 as usize, Activity::OffCpu),
-            Row::Waits { task, reason } => {
+            SeriesRow::Stopped(task) => self.leave(task.0 as usize, Activity::OffCpu),
+            SeriesRow::Waits { task, reason } => {
                 self.jobs[task.0 as usize].let_in = true;
                 self.leave(task.0 as usize, Activity::Waits(*reason));
             }
-            Row::Started(task) => self.start(task.0 as usize),
-            Row::Ended { task, end, .. } => self.end(*task, end.text()),
-            Row::Switched(switched) => self.switch(*switched),
-            Row::Sampled(_) | Row::Lacks { .. } | Row::Warned { .. } | Row::Came(_) => {}
+            SeriesRow::Started(task) => self.start(task.0 as usize),
+            SeriesRow::Ended { task, end, .. } => self.end(*task, end.text()),
+            SeriesRow::Switched(switched) => self.switch(*switched),
+            SeriesRow::Sampled(_)
+            | SeriesRow::Lacks { .. }
+            | SeriesRow::Warned { .. }
+            | SeriesRow::Came(_) => {}
         }
     }
 
@@ -274,7 +277,7 @@ impl Replay {
 
     fn begin_span(&mut self, job: usize, activity: Activity) {
         if let Activity::Runs(placed) = &activity
-            && placed.mode != Mode::Shared
+            && placed.mode != CpuMode::Shared
         {
             for cpu in placed.cpus.iter() {
                 self.evict(cpu);

@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 
 /// A kind of line.
 #[derive(Clone, Copy, Debug)]
-pub struct Kind {
+pub struct SeriesRowKind {
     /// The first letter of its lines.
     pub code: &'static str,
     /// All its columns, with the letter and the time.
@@ -20,8 +20,8 @@ pub struct Kind {
 }
 
 /// Every kind of line.
-pub const KINDS: &[Kind] = &[
-    Kind {
+pub const KINDS: &[SeriesRowKind] = &[
+    SeriesRowKind {
         code: "d",
         columns: &[
             "kind",
@@ -34,43 +34,43 @@ pub const KINDS: &[Kind] = &[
             "measures",
         ],
     },
-    Kind {
+    SeriesRowKind {
         code: "p",
         columns: &["kind", "t_ns", "task", "cpus", "mode", "purpose"],
     },
-    Kind {
+    SeriesRowKind {
         code: "x",
         columns: &["kind", "t_ns", "task"],
     },
-    Kind {
+    SeriesRowKind {
         code: "w",
         columns: &["kind", "t_ns", "task", "reason"],
     },
-    Kind {
+    SeriesRowKind {
         code: "s",
         columns: &SAMPLE_COLUMNS,
     },
-    Kind {
+    SeriesRowKind {
         code: "a",
         columns: &["kind", "t_ns", "task", "column", "why"],
     },
-    Kind {
+    SeriesRowKind {
         code: "b",
         columns: &["kind", "t_ns", "task"],
     },
-    Kind {
+    SeriesRowKind {
         code: "e",
         columns: &["kind", "t_ns", "task", "end"],
     },
-    Kind {
+    SeriesRowKind {
         code: "o",
         columns: &["kind", "t_ns", "cpu", "task"],
     },
-    Kind {
+    SeriesRowKind {
         code: "t",
         columns: &["kind", "t_ns", "task"],
     },
-    Kind {
+    SeriesRowKind {
         code: "!",
         columns: &["kind", "t_ns", "code", "text", "task"],
     },
@@ -111,7 +111,7 @@ const SAMPLE_COLUMNS: [&str; BEFORE_COUNTERS.len() + Counter::COUNT + 1] = {
 /// A task's share in its CPUs.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Mode {
+pub enum CpuMode {
     /// The CPUs are its own.
     Exclusive,
     /// The CPUs are its own, and the other CPUs of their cores stay idle.
@@ -149,7 +149,7 @@ pub struct SampleRow {
 
 /// One line of a series.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Row {
+pub enum SeriesRow {
     /// A decision was made.
     Decided {
         /// Its triggers.
@@ -168,7 +168,7 @@ pub enum Row {
         /// The CPUs that it may run on.
         cpus: CpuSet,
         /// Whether the CPUs are its own or shared.
-        mode: Mode,
+        mode: CpuMode,
         /// Purpose of the placement.
         purpose: Purpose,
     },
@@ -216,25 +216,25 @@ pub enum Row {
     },
 }
 
-impl Row {
+impl SeriesRow {
     /// Whether it is a measurement: it can come after rows with later times.
     pub(crate) fn is_of_the_past(&self) -> bool {
-        matches!(self, Row::Sampled(_) | Row::Lacks { .. })
+        matches!(self, SeriesRow::Sampled(_) | SeriesRow::Lacks { .. })
     }
 
     /// Return the task of the row, if it has one.
     pub fn task(&self) -> Option<TaskId> {
         match self {
-            Row::Decided { .. } | Row::Came(_) => None,
-            Row::Warned { task, .. } => *task,
-            Row::Placed { task, .. }
-            | Row::Waits { task, .. }
-            | Row::Lacks { task, .. }
-            | Row::Ended { task, .. } => Some(*task),
-            Row::Stopped(task) | Row::Started(task) => Some(*task),
-            Row::Sampled(row) => Some(row.task),
-            Row::Switched(Switched::To { task, .. }) => *task,
-            Row::Switched(Switched::Untold) => None,
+            SeriesRow::Decided { .. } | SeriesRow::Came(_) => None,
+            SeriesRow::Warned { task, .. } => *task,
+            SeriesRow::Placed { task, .. }
+            | SeriesRow::Waits { task, .. }
+            | SeriesRow::Lacks { task, .. }
+            | SeriesRow::Ended { task, .. } => Some(*task),
+            SeriesRow::Stopped(task) | SeriesRow::Started(task) => Some(*task),
+            SeriesRow::Sampled(row) => Some(row.task),
+            SeriesRow::Switched(Switched::To { task, .. }) => *task,
+            SeriesRow::Switched(Switched::Untold) => None,
         }
     }
 }
@@ -280,11 +280,11 @@ impl Serialize for SampleLine<'_> {
     }
 }
 
-impl Row {
+impl SeriesRow {
     /// Append the line, with its end.
     pub fn write(&self, at: Nanos, out: &mut Vec<u8>) {
         match self {
-            Row::Decided {
+            SeriesRow::Decided {
                 triggers,
                 next_wake,
                 stood_in,
@@ -300,22 +300,22 @@ impl Row {
                     ),
                 );
             }
-            Row::Placed {
+            SeriesRow::Placed {
                 task,
                 cpus,
                 mode,
                 purpose,
             } => append(out, &("p", at, task, cpus, mode, purpose)),
-            Row::Stopped(task) => append(out, &("x", at, task)),
-            Row::Waits { task, reason } => append(out, &("w", at, task, reason)),
-            Row::Sampled(row) => append(out, &SampleLine(at, row)),
-            Row::Lacks { task, column, why } => append(out, &("a", at, task, column, why)),
-            Row::Started(task) => append(out, &("b", at, task)),
-            Row::Ended { task, end } => append(out, &("e", at, task, end)),
-            Row::Switched(Switched::To { cpu, task }) => append(out, &("o", at, cpu, task)),
-            Row::Switched(Switched::Untold) => append(out, &("o", at, (), ())),
-            Row::Came(task) => append(out, &("t", at, task)),
-            Row::Warned { code, text, task } => append(out, &("!", at, code, text, task)),
+            SeriesRow::Stopped(task) => append(out, &("x", at, task)),
+            SeriesRow::Waits { task, reason } => append(out, &("w", at, task, reason)),
+            SeriesRow::Sampled(row) => append(out, &SampleLine(at, row)),
+            SeriesRow::Lacks { task, column, why } => append(out, &("a", at, task, column, why)),
+            SeriesRow::Started(task) => append(out, &("b", at, task)),
+            SeriesRow::Ended { task, end } => append(out, &("e", at, task, end)),
+            SeriesRow::Switched(Switched::To { cpu, task }) => append(out, &("o", at, cpu, task)),
+            SeriesRow::Switched(Switched::Untold) => append(out, &("o", at, (), ())),
+            SeriesRow::Came(task) => append(out, &("t", at, task)),
+            SeriesRow::Warned { code, text, task } => append(out, &("!", at, code, text, task)),
         }
     }
 
@@ -323,7 +323,7 @@ impl Row {
     ///
     /// # Errors
     /// The problem, with the column's name.
-    pub fn read(line: &str) -> Result<Option<(Nanos, Row)>, String> {
+    pub fn read(line: &str) -> Result<Option<(Nanos, SeriesRow)>, String> {
         // Series are long, so unneeded values are not parsed.
         let values: Vec<&RawValue> = serde_json::from_str(line)
             .map_err(|error| format!("expected a JSON array: {error}"))?;
@@ -344,14 +344,14 @@ impl Row {
 
 /// The values of a line, by the names of their columns.
 struct Columns<'a> {
-    kind: &'a Kind,
+    kind: &'a SeriesRowKind,
     values: &'a [&'a RawValue],
 }
 
 impl Columns<'_> {
-    fn row(&self) -> Result<Row, String> {
+    fn row(&self) -> Result<SeriesRow, String> {
         Ok(match self.kind.code {
-            "d" => Row::Decided {
+            "d" => SeriesRow::Decided {
                 triggers: self.get("triggers")?,
                 next_wake: self.get("next_wake_ns")?,
                 stood_in: self.flag("stood_in")?,
@@ -361,37 +361,37 @@ impl Columns<'_> {
                     measures: self.get("measures")?,
                 },
             },
-            "p" => Row::Placed {
+            "p" => SeriesRow::Placed {
                 task: self.get("task")?,
                 cpus: self.get("cpus")?,
                 mode: self.get("mode")?,
                 purpose: self.get("purpose")?,
             },
-            "x" => Row::Stopped(self.get("task")?),
-            "w" => Row::Waits {
+            "x" => SeriesRow::Stopped(self.get("task")?),
+            "w" => SeriesRow::Waits {
                 task: self.get("task")?,
                 reason: self.get("reason")?,
             },
-            "s" => Row::Sampled(self.sample()?),
-            "a" => Row::Lacks {
+            "s" => SeriesRow::Sampled(self.sample()?),
+            "a" => SeriesRow::Lacks {
                 task: self.get("task")?,
                 column: self.get("column")?,
                 why: self.get("why")?,
             },
-            "b" => Row::Started(self.get("task")?),
-            "e" => Row::Ended {
+            "b" => SeriesRow::Started(self.get("task")?),
+            "e" => SeriesRow::Ended {
                 task: self.get("task")?,
                 end: self.get("end")?,
             },
-            "o" => Row::Switched(match self.get("cpu")? {
+            "o" => SeriesRow::Switched(match self.get("cpu")? {
                 Some(cpu) => Switched::To {
                     cpu,
                     task: self.get("task")?,
                 },
                 None => Switched::Untold,
             }),
-            "t" => Row::Came(self.get("task")?),
-            _ => Row::Warned {
+            "t" => SeriesRow::Came(self.get("task")?),
+            _ => SeriesRow::Warned {
                 code: self.get("code")?,
                 text: self.get("text")?,
                 // Earlier versions did not tell it.

@@ -5,7 +5,7 @@
 use super::in_order::RowsInOrder;
 use super::measured::Measured;
 use super::replay::Replay;
-use super::{Row, SampleRow, SeriesError, SeriesHeader, SeriesReader, SeriesTask};
+use super::{SampleRow, SeriesError, SeriesHeader, SeriesReader, SeriesRow, SeriesTask};
 use crate::record::WarningRecord;
 use crate::warning::is_wish;
 use cosched_core::{
@@ -57,31 +57,31 @@ impl SeriesRun {
         self.replay.now
     }
 
-    fn apply(&mut self, at: Nanos, row: Row) {
+    fn apply(&mut self, at: Nanos, row: SeriesRow) {
         let task = row.task().map(|task| task.0 as usize);
         let paused_since = task.and_then(|task| self.replay.jobs[task].paused_since());
         self.replay.apply(at, &row);
         let now = self.replay.now;
         match row {
-            Row::Decided {
+            SeriesRow::Decided {
                 triggers, stood_in, ..
             } => {
                 self.overhead.decisions += 1;
                 self.overhead.quanta += u64::from(triggers.contains(&Trigger::QuantumEnd));
                 self.policy_faults += u64::from(stood_in);
             }
-            Row::Warned { code, text, .. } if !is_wish(&code) => {
+            SeriesRow::Warned { code, text, .. } if !is_wish(&code) => {
                 self.warnings.push(WarningRecord { code, text });
             }
-            Row::Warned { .. } => {}
-            Row::Started(task) => self.job(task).start(now),
-            Row::Placed { task, .. } => {
+            SeriesRow::Warned { .. } => {}
+            SeriesRow::Started(task) => self.job(task).start(now),
+            SeriesRow::Placed { task, .. } => {
                 if let Some(since) = paused_since {
                     self.job(task).wait(since, now);
                 }
             }
-            Row::Sampled(sample) => self.job(sample.task).sample(at, &sample),
-            Row::Lacks { task, column, why } => {
+            SeriesRow::Sampled(sample) => self.job(sample.task).sample(at, &sample),
+            SeriesRow::Lacks { task, column, why } => {
                 let name = if column == "cpu_ns" {
                     "cpu_s".to_owned()
                 } else {
@@ -89,10 +89,13 @@ impl SeriesRun {
                 };
                 self.job(task).lacks.insert(name, why);
             }
-            Row::Ended { task, end } => {
+            SeriesRow::Ended { task, end } => {
                 self.job(task).end.get_or_insert(end);
             }
-            Row::Stopped(_) | Row::Switched(_) | Row::Waits { .. } | Row::Came(_) => {}
+            SeriesRow::Stopped(_)
+            | SeriesRow::Switched(_)
+            | SeriesRow::Waits { .. }
+            | SeriesRow::Came(_) => {}
         }
     }
 

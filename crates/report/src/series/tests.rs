@@ -115,7 +115,7 @@ fn text() -> String {
     String::from_utf8(write_run(Vec::new()).into_inner()).unwrap()
 }
 
-type Rows = Vec<Result<(Nanos, Row), SeriesError>>;
+type Rows = Vec<Result<(Nanos, SeriesRow), SeriesError>>;
 
 /// The lines of a series, and whether the last one was cut off.
 fn read(text: &str) -> (Rows, bool) {
@@ -204,8 +204,8 @@ fn tasks_that_come_later_are_known_from_the_beginning() {
     file.write_all(b"[\"b\",3,5]\n").unwrap();
     let names = reader.header().tasks.iter().skip(4).map(|task| &task.name);
     assert!(names.eq(&more));
-    let rows: Vec<Row> = reader.by_ref().map(|row| row.unwrap().1).collect();
-    assert_eq!((rows.len(), &rows[3]), (4, &Row::Started(TaskId(5))));
+    let rows: Vec<SeriesRow> = reader.by_ref().map(|row| row.unwrap().1).collect();
+    assert_eq!((rows.len(), &rows[3]), (4, &SeriesRow::Started(TaskId(5))));
 }
 
 #[test]
@@ -284,7 +284,7 @@ fn kinds_and_columns_of_a_later_version_are_left_out() {
     assert_eq!(rows.len(), 1);
     assert_eq!(
         rows[0].as_ref().unwrap(),
-        &(Nanos(1), Row::Started(TaskId(2)))
+        &(Nanos(1), SeriesRow::Started(TaskId(2)))
     );
 }
 
@@ -360,7 +360,7 @@ fn job_end() -> impl Strategy<Value = JobEnd> {
     )
 }
 
-fn rows() -> impl Strategy<Value = Row> {
+fn rows() -> impl Strategy<Value = SeriesRow> {
     let task = || any::<u32>().prop_map(TaskId);
     let ns = || any::<u64>().prop_map(Nanos);
     let cpus = || {
@@ -369,9 +369,9 @@ fn rows() -> impl Strategy<Value = Row> {
     };
     let purpose = || prop::sample::select(&Purpose::ALL[..]);
     let mode = prop_oneof![
-        Just(Mode::Exclusive),
-        Just(Mode::WholeCore),
-        Just(Mode::Shared)
+        Just(CpuMode::Exclusive),
+        Just(CpuMode::WholeCore),
+        Just(CpuMode::Shared)
     ];
     let counts = || any::<[Option<u64>; Counter::COUNT]>();
     let rate = || prop::option::of(any::<u64>().prop_map(Rate));
@@ -384,26 +384,28 @@ fn rows() -> impl Strategy<Value = Row> {
             rate(),
             rate()
         )
-            .prop_map(
-                |(triggers, next_wake, stood_in, target, predicted)| Row::Decided {
+            .prop_map(|(triggers, next_wake, stood_in, target, predicted)| {
+                SeriesRow::Decided {
                     triggers,
                     next_wake,
                     stood_in,
                     basis: Basis {
                         target,
                         predicted,
-                        measures: None
-                    }
+                        measures: None,
+                    },
                 }
-            ),
-        (task(), cpus(), mode, purpose()).prop_map(|(task, cpus, mode, purpose)| Row::Placed {
-            task,
-            cpus,
-            mode,
-            purpose
+            }),
+        (task(), cpus(), mode, purpose()).prop_map(|(task, cpus, mode, purpose)| {
+            SeriesRow::Placed {
+                task,
+                cpus,
+                mode,
+                purpose,
+            }
         }),
         (task(), prop::sample::select(WaitReason::one_of_each()))
-            .prop_map(|(task, reason)| Row::Waits { task, reason }),
+            .prop_map(|(task, reason)| SeriesRow::Waits { task, reason }),
         (
             task(),
             ns(),
@@ -423,7 +425,7 @@ fn rows() -> impl Strategy<Value = Row> {
                     counts,
                     [cpu_ns, progress_milli],
                 )| {
-                    Row::Sampled(SampleRow {
+                    SeriesRow::Sampled(SampleRow {
                         task,
                         interval,
                         cpus,
@@ -440,18 +442,18 @@ fn rows() -> impl Strategy<Value = Row> {
             ),
         (task(), job_end()).prop_map(|(task, end)| {
             let end = Box::new(end);
-            Row::Ended { task, end }
+            SeriesRow::Ended { task, end }
         }),
         ("[a-z-]{1,9}", "(?s).*", prop::option::of(task()))
-            .prop_map(|(code, text, task)| Row::Warned { code, text, task }),
-        (0_u32..64, proptest::option::of(task())).prop_map(|(cpu, task)| Row::Switched(
+            .prop_map(|(code, text, task)| SeriesRow::Warned { code, text, task }),
+        (0_u32..64, proptest::option::of(task())).prop_map(|(cpu, task)| SeriesRow::Switched(
             Switched::To {
                 cpu: CpuId(cpu),
                 task
             }
         )),
-        Just(Row::Switched(Switched::Untold)),
-        task().prop_map(|task| Row::Lacks {
+        Just(SeriesRow::Switched(Switched::Untold)),
+        task().prop_map(|task| SeriesRow::Lacks {
             task,
             column: "cycles".to_owned(),
             why: Absence::WentBackwards
@@ -468,13 +470,13 @@ proptest! {
         row.write(Nanos(at), &mut line);
         let line = String::from_utf8(line).unwrap();
         prop_assert_eq!(line.matches('\n').count(), 1);
-        prop_assert_eq!(Row::read(&line).unwrap(), Some((Nanos(at), row)));
+        prop_assert_eq!(SeriesRow::read(&line).unwrap(), Some((Nanos(at), row)));
     }
 
     /// No text makes the reader panic.
     #[test]
     fn any_line_is_survived(line in "[\\[\\]\"dpxwsabe!,0-9{}a ]{0,40}") {
-        let _ = Row::read(&line);
+        let _ = SeriesRow::read(&line);
     }
 }
 

@@ -1,6 +1,6 @@
 //! Writes a series while the run goes on.
 
-use super::{Mode, Row, SampleRow, SeriesHeader, SeriesTask};
+use super::{CpuMode, SampleRow, SeriesHeader, SeriesRow, SeriesTask};
 use crate::info::JobInfo;
 use crate::reason::wait_code;
 use crate::sink::LineSink;
@@ -15,7 +15,7 @@ use std::io::Write;
 /// What was last written about a task.
 #[derive(Debug, Default)]
 struct Last {
-    placed: Option<(CpuSet, Mode, Purpose)>,
+    placed: Option<(CpuSet, CpuMode, Purpose)>,
     waits: Option<&'static str>,
     lacks: BTreeMap<&'static str, Absence>,
 }
@@ -69,7 +69,7 @@ impl<W: Write> SeriesWriter<W> {
         self.buffer.clear();
     }
 
-    fn row(&mut self, at: Nanos, row: &Row) {
+    fn row(&mut self, at: Nanos, row: &SeriesRow) {
         if !row.is_of_the_past() {
             self.latest = at;
         }
@@ -104,13 +104,13 @@ impl<W: Write> SeriesWriter<W> {
     fn taken(&mut self, now: Nanos, task: &TaskSpec, info: Option<&JobInfo>) {
         if task.id.0 as usize >= self.in_header {
             let task = Box::new(SeriesTask::new(task, info));
-            self.row(now, &Row::Came(task));
+            self.row(now, &SeriesRow::Came(task));
         }
     }
 
     /// A task was started.
     fn started(&mut self, now: Nanos, task: TaskId) {
-        self.row(now, &Row::Started(task));
+        self.row(now, &SeriesRow::Started(task));
     }
 
     /// A decision was made.
@@ -136,7 +136,7 @@ impl<W: Write> SeriesWriter<W> {
         let decision = record.decision;
         self.row(
             now,
-            &Row::Decided {
+            &SeriesRow::Decided {
                 triggers: record.snapshot.triggers.clone(),
                 next_wake: decision.next_wake,
                 stood_in: record.stood_in,
@@ -157,7 +157,7 @@ impl<W: Write> SeriesWriter<W> {
         let code = wait_code(&reason);
         let last = self.last.entry(task).or_default();
         if last.waits.replace(code) != Some(code) {
-            self.row(now, &Row::Waits { task, reason });
+            self.row(now, &SeriesRow::Waits { task, reason });
         }
     }
 
@@ -180,7 +180,7 @@ impl<W: Write> SeriesWriter<W> {
                 Some(why) if lacks.insert(column, why) != Some(why) => {
                     self.row(
                         sample.at,
-                        &Row::Lacks {
+                        &SeriesRow::Lacks {
                             task,
                             column: column.to_owned(),
                             why,
@@ -206,7 +206,7 @@ impl<W: Write> SeriesWriter<W> {
             counts: sample.counts.map(Reading::value),
             progress_milli: progress.map(milli),
         };
-        self.row(sample.at, &Row::Sampled(row));
+        self.row(sample.at, &SeriesRow::Sampled(row));
     }
 
     fn change(&mut self, now: Nanos, change: &Change) {
@@ -221,11 +221,11 @@ impl<W: Write> SeriesWriter<W> {
                 let mode = match placement {
                     Placement::Exclusive {
                         whole_core: true, ..
-                    } => Mode::WholeCore,
+                    } => CpuMode::WholeCore,
                     Placement::Exclusive {
                         whole_core: false, ..
-                    } => Mode::Exclusive,
-                    Placement::Shared { .. } => Mode::Shared,
+                    } => CpuMode::Exclusive,
+                    Placement::Shared { .. } => CpuMode::Shared,
                 };
                 let place = (placement.cpus().clone(), mode, *purpose);
                 last.waits = None;
@@ -234,7 +234,7 @@ impl<W: Write> SeriesWriter<W> {
                     let (cpus, mode, purpose) = place;
                     self.row(
                         now,
-                        &Row::Placed {
+                        &SeriesRow::Placed {
                             task: *task,
                             cpus,
                             mode,
@@ -245,7 +245,7 @@ impl<W: Write> SeriesWriter<W> {
             }
             Change::Stop { task } => {
                 last.placed = None;
-                self.row(now, &Row::Stopped(*task));
+                self.row(now, &SeriesRow::Stopped(*task));
             }
         }
     }
@@ -265,7 +265,7 @@ impl<W: Write> SeriesWriter<W> {
                 self.switches + 1
             };
             // Rows stand in the order of time.
-            self.row(switch.at.max(self.latest), &Row::Switched(row));
+            self.row(switch.at.max(self.latest), &SeriesRow::Switched(row));
         }
     }
 
@@ -273,7 +273,7 @@ impl<W: Write> SeriesWriter<W> {
     fn ended(&mut self, now: Nanos, result: &TaskResult) {
         let task = result.spec.id;
         self.last.remove(&task);
-        let row = Row::Ended {
+        let row = SeriesRow::Ended {
             task,
             end: Box::new(JobEnd::of(result)),
         };
@@ -284,7 +284,7 @@ impl<W: Write> SeriesWriter<W> {
     pub fn warned(&mut self, now: Nanos, task: Option<TaskId>, warning: &RunWarning) {
         self.row(
             now,
-            &Row::Warned {
+            &SeriesRow::Warned {
                 code: warning.code().to_owned(),
                 text: warning.text(),
                 task,

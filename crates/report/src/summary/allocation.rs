@@ -1,12 +1,12 @@
 //! What a batch job of Slurm asked for, and what the jobs of the run used of it.
 
 use super::page::Page;
-use crate::record::Record;
+use crate::record::RunRecord;
 use crate::setting::AllocationSetting;
 use crate::text::{bytes, count, decimal, seconds, visible};
 
 /// Adds the CPUs and the memory of the batch job, if the run was in one.
-pub(super) fn allocation(record: &Record, page: &mut Page) {
+pub(super) fn allocation(record: &RunRecord, page: &mut Page) {
     let Some(asked) = &record.setting.allocation else {
         return;
     };
@@ -16,7 +16,7 @@ pub(super) fn allocation(record: &Record, page: &mut Page) {
     page.plain(&format!("Slurm job {job} asked for {cpus}; {memory}"));
 }
 
-fn cpus(asked: &AllocationSetting, record: &Record) -> String {
+fn cpus(asked: &AllocationSetting, record: &RunRecord) -> String {
     let Some(cpus) = asked.cpus else {
         return "CPUs of unknown number".to_owned();
     };
@@ -39,7 +39,7 @@ fn cpus(asked: &AllocationSetting, record: &Record) -> String {
 }
 
 /// CPU time of all jobs; `None` if that of some is not known.
-fn used_s(record: &Record) -> Option<f64> {
+fn used_s(record: &RunRecord) -> Option<f64> {
     if record.left_out.is_some() {
         return None;
     }
@@ -47,7 +47,7 @@ fn used_s(record: &Record) -> Option<f64> {
     started.map(|job| job.end.cpu_s).sum()
 }
 
-fn memory(asked: &AllocationSetting, record: &Record) -> String {
+fn memory(asked: &AllocationSetting, record: &RunRecord) -> String {
     let text = match asked.memory_bytes {
         Some(memory) => format!("asked for {} a node", bytes(memory as f64)),
         None => "asked for no amount of memory".to_owned(),

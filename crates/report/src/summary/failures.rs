@@ -1,16 +1,16 @@
 //! The jobs that failed: how, their commands, and the last lines of their error output.
 
 use super::SummaryOptions;
-use crate::record::{Job, Record};
+use crate::record::{JobRecord, RunRecord};
 use crate::text::{clip, grouped, seconds, visible};
 
 /// Maximum number of failures with lines of their own.
 const MAX_FAILURES: usize = 10;
 
 /// Return a line for each failure, and another for its last error if that has not been shown.
-pub(super) fn failures(record: &Record, options: &SummaryOptions) -> Vec<String> {
+pub(super) fn failures(record: &RunRecord, options: &SummaryOptions) -> Vec<String> {
     let failed = record.jobs.iter().filter(|job| job.failed());
-    let all: Vec<&Job> = failed.filter(|job| !job.end.interrupted).collect();
+    let all: Vec<&JobRecord> = failed.filter(|job| !job.end.interrupted).collect();
     let mut lines = Vec::new();
     for job in all.iter().take(MAX_FAILURES) {
         lines.push(failure(job));
@@ -27,7 +27,7 @@ pub(super) fn failures(record: &Record, options: &SummaryOptions) -> Vec<String>
     lines
 }
 
-fn failure(job: &Job) -> String {
+fn failure(job: &JobRecord) -> String {
     let name = visible(&job.name);
     let what = if job.end.ended_by_user {
         "cancelled"
@@ -44,7 +44,7 @@ fn failure(job: &Job) -> String {
 }
 
 /// How a job ended, and after how long.
-fn end_of(job: &Job) -> String {
+fn end_of(job: &JobRecord) -> String {
     let end = visible(&job.end.text());
     match job.time_s() {
         Some(time_s) => format!("{end} after {}", seconds(time_s)),

@@ -1,6 +1,6 @@
 //! The table of the jobs of a run: brief at its end, whole in documents.
 
-use crate::record::{Job, Record};
+use crate::record::{JobRecord, RunRecord};
 use crate::table::{CellTone, Table, TableCell, TableColumn};
 use crate::text::{bytes, clip, decimal, seconds};
 use cosched_core::ProgressBasis;
@@ -16,14 +16,14 @@ const LEAST_QUEUED: f64 = 0.05;
 
 /// A job of the batch.
 struct JobRow<'a> {
-    record: &'a Record,
-    job: &'a Job,
+    record: &'a RunRecord,
+    job: &'a JobRecord,
     /// The run that did it, if it was one before this.
     earlier: Option<&'a str>,
 }
 
 impl<'a> JobRow<'a> {
-    fn of(record: &'a Record, job: &'a Job) -> JobRow<'a> {
+    fn of(record: &'a RunRecord, job: &'a JobRecord) -> JobRow<'a> {
         JobRow {
             record,
             job,
@@ -82,14 +82,14 @@ const COLUMNS: [JobColumn; 16] = [
 const WORDS: [&str; 3] = ["ended", "run", "command"];
 
 /// Whether a job took long.
-pub(super) fn are_long(record: &Record) -> bool {
-    let mut times = record.jobs.iter().filter_map(Job::time_s);
+pub(super) fn are_long(record: &RunRecord) -> bool {
+    let mut times = record.jobs.iter().filter_map(JobRecord::time_s);
     times.any(|time_s| time_s > WORTH_S)
 }
 
 /// Return the table of the jobs that did not fail, of many those that took longest, and the number of the others. `verbose`
 /// adds the progress.
-pub(super) fn brief_job_table(record: &Record, verbose: bool) -> (Table, usize) {
+pub(super) fn brief_job_table(record: &RunRecord, verbose: bool) -> (Table, usize) {
     let (jobs, others) = shown_jobs(record);
     let mut rows = Vec::new();
     for job in jobs {
@@ -114,7 +114,7 @@ pub(super) fn brief_job_table(record: &Record, verbose: bool) -> (Table, usize) 
 
 /// Return the table of all jobs of the batch, those of this run and of the runs before it. Failed jobs come first, then those
 /// that were slowed down most.
-pub fn job_table(record: &Record) -> Table {
+pub fn job_table(record: &RunRecord) -> Table {
     let mut rows = Vec::new();
     for job in &record.jobs {
         rows.push(JobRow::of(record, job));
@@ -164,8 +164,8 @@ fn column(
 }
 
 /// The jobs with a row of the brief table, and the number of others.
-fn shown_jobs(record: &Record) -> (Vec<&Job>, usize) {
-    let mut shown: Vec<&Job> = record.jobs.iter().filter(|job| has_row(job)).collect();
+fn shown_jobs(record: &RunRecord) -> (Vec<&JobRecord>, usize) {
+    let mut shown: Vec<&JobRecord> = record.jobs.iter().filter(|job| has_row(job)).collect();
     let left_out = record.left_out.map_or(0, |left_out| left_out.jobs);
     let others = shown.len().saturating_sub(MAX_ROWS) + left_out;
     if shown.len() > MAX_ROWS {
@@ -179,7 +179,7 @@ fn shown_jobs(record: &Record) -> (Vec<&Job>, usize) {
 }
 
 /// Failed jobs have lines of their own; jobs that were not started are only counted.
-fn has_row(job: &Job) -> bool {
+fn has_row(job: &JobRecord) -> bool {
     !job.failed() && (job.end.exit.is_some() || job.end.start_s.is_some())
 }
 
@@ -200,7 +200,7 @@ fn end_cell(row: &JobRow<'_>) -> TableCell {
     }
 }
 
-fn slowdown(job: &Job) -> Option<String> {
+fn slowdown(job: &JobRecord) -> Option<String> {
     match (job.slowdown, job.slowdown_estimate) {
         (Some(slowdown), _) => Some(decimal(slowdown, 2)),
         (None, Some(estimate)) => Some(format!("~{}", decimal(estimate, 2))),
@@ -209,7 +209,7 @@ fn slowdown(job: &Job) -> Option<String> {
 }
 
 /// The time from a job's arrival to its start. It is not known of a job that was retried.
-fn queued_s(job: &Job) -> Option<f64> {
+fn queued_s(job: &JobRecord) -> Option<f64> {
     let queued_s = job.end.start_s? - job.arrival_s;
     (job.end.runs <= Some(1)).then_some(queued_s)
 }

@@ -1,7 +1,7 @@
 //! The metrics of a summary, with their meaning.
 
 use super::page::{Page, Style};
-use crate::record::Record;
+use crate::record::RunRecord;
 use crate::source::EnergySource;
 use crate::table::{Table, TableColumn};
 use crate::text::{count, decimal, grouped, seconds};
@@ -44,7 +44,7 @@ struct MetricRow {
 
 impl MetricRow {
     /// `None` if the record does not have the metric.
-    fn of(record: &Record, metric: &'static Metric) -> Option<MetricRow> {
+    fn of(record: &RunRecord, metric: &'static Metric) -> Option<MetricRow> {
         let estimated = record.metrics_estimated.as_ref();
         let estimate = estimated.and_then(|all| all.get(metric.name));
         let value = match (record.metrics.entry(metric.name)?, estimate) {
@@ -64,7 +64,7 @@ impl MetricRow {
         })
     }
 
-    fn all(record: &Record) -> Vec<MetricRow> {
+    fn all(record: &RunRecord) -> Vec<MetricRow> {
         let metrics = METRICS.iter();
         metrics
             .filter_map(|metric| MetricRow::of(record, metric))
@@ -80,7 +80,7 @@ impl MetricRow {
 }
 
 /// Return the table of all metrics, with the reasons why some are not known.
-pub fn metric_table(record: &Record) -> Table {
+pub fn metric_table(record: &RunRecord) -> Table {
     table(&MetricRow::all(record), ["metric", "value", "meaning"])
 }
 
@@ -94,7 +94,7 @@ fn table(rows: &[MetricRow], [name, value, meaning]: [&str; 3]) -> Table {
 }
 
 /// Return what the metrics cover, and how some were obtained, in sentences.
-pub fn metric_notes(record: &Record) -> Vec<String> {
+pub fn metric_notes(record: &RunRecord) -> Vec<String> {
     let mut notes = Vec::new();
     if record.totals.earlier > 0 {
         let jobs = count(record.totals.jobs as u64, "job");
@@ -110,7 +110,7 @@ pub fn metric_notes(record: &Record) -> Vec<String> {
 }
 
 /// Adds the metrics and what they cover.
-pub(super) fn metrics(record: &Record, page: &mut Page) {
+pub(super) fn metrics(record: &RunRecord, page: &mut Page) {
     let verbose = page.options.verbose;
     let all = MetricRow::all(record);
     let (known, unknown): (Vec<_>, Vec<_>) = all.into_iter().partition(|row| row.value.is_ok());
@@ -128,14 +128,14 @@ pub(super) fn metrics(record: &Record, page: &mut Page) {
 }
 
 /// Whether a metric is more than 0, and not in the last line anyway.
-fn says_something(metric: &Metric, record: &Record) -> bool {
+fn says_something(metric: &Metric, record: &RunRecord) -> bool {
     metric.name != "turnaround_s" && record.metrics.get(metric.name) != Some(&0.0)
 }
 
 /// The metrics without a value, by the reason. A user who asked for solo times must see why there are no slowdowns.
 fn by_reason<'a>(
     unknown: &'a [MetricRow],
-    record: &Record,
+    record: &RunRecord,
     verbose: bool,
 ) -> BTreeMap<&'a str, Vec<String>> {
     let asked = record.asks_for_slowdowns();

@@ -10,7 +10,7 @@ mod setting;
 #[cfg(test)]
 mod tests;
 
-use crate::record::Record;
+use crate::record::RunRecord;
 use crate::source::BackendKind;
 use crate::text::{count, grouped, seconds, unbroken, visible};
 use crate::warning::{DISTURBED, JOBS_AT_ONCE};
@@ -29,7 +29,7 @@ use std::collections::BTreeMap;
 ///
 /// A batch of short jobs that all succeeded has one line. Failures and how the run ended come last, where a terminal shows
 /// them. A simulated run says so in its first line and in its last.
-pub fn summary(record: &Record, options: &SummaryOptions) -> String {
+pub fn summary(record: &RunRecord, options: &SummaryOptions) -> String {
     let mut page = Page {
         options: *options,
         text: String::new(),
@@ -56,7 +56,7 @@ pub fn summary(record: &Record, options: &SummaryOptions) -> String {
 }
 
 /// The jobs and the metrics.
-fn figures(record: &Record, page: &mut Page) {
+fn figures(record: &RunRecord, page: &mut Page) {
     if record.backend == BackendKind::Sim {
         let machine = visible(&record.machine);
         page.paragraph(
@@ -71,7 +71,7 @@ fn figures(record: &Record, page: &mut Page) {
     page.gap();
 }
 
-fn push_jobs(record: &Record, page: &mut Page) {
+fn push_jobs(record: &RunRecord, page: &mut Page) {
     let (table, others) = brief_job_table(record, page.options.verbose);
     if table.rows() > 0 {
         let mut style = Style::Title;
@@ -89,7 +89,7 @@ fn push_jobs(record: &Record, page: &mut Page) {
 }
 
 /// How the run ended, in a line.
-pub fn headline_text(record: &Record) -> String {
+pub fn headline_text(record: &RunRecord) -> String {
     let simulated = if record.backend == BackendKind::Sim {
         "simulated: "
     } else {
@@ -105,7 +105,7 @@ pub fn headline_text(record: &Record) -> String {
 }
 
 /// How many jobs ended how.
-fn ends_text(record: &Record) -> String {
+fn ends_text(record: &RunRecord) -> String {
     let totals = &record.totals;
     let not_started = totals.not_started;
     let without_end = match record.finished_by.as_str() {
@@ -137,7 +137,7 @@ fn ends_text(record: &Record) -> String {
 }
 
 /// What ended the run, if not its last job.
-fn ended_by(record: &Record) -> String {
+fn ended_by(record: &RunRecord) -> String {
     match (record.finished_by.as_str(), record.signal) {
         ("halt", _) => "; the halt rule ended the run".to_owned(),
         ("deadline", _) => "; the deadline ended the run".to_owned(),
@@ -157,7 +157,7 @@ fn ended_by(record: &Record) -> String {
 }
 
 /// What decided, and where.
-fn setting(record: &Record, page: &mut Page) {
+fn setting(record: &RunRecord, page: &mut Page) {
     let machine = &record.machine_details;
     let quantum = seconds(record.quantum_s);
     let (cpus, cores) = (
@@ -184,7 +184,7 @@ fn setting(record: &Record, page: &mut Page) {
 }
 
 /// What a reader of the figures must know.
-fn notes(record: &Record, page: &mut Page) {
+fn notes(record: &RunRecord, page: &mut Page) {
     let starts = record.jobs.iter().filter_map(|job| job.end.runs);
     let runs: Vec<u64> = starts.filter(|&runs| runs > 1).map(u64::from).collect();
     if !runs.is_empty() {
@@ -211,7 +211,7 @@ fn notes(record: &Record, page: &mut Page) {
     }
 }
 
-fn count_warnings(record: &Record, page: &mut Page) {
+fn count_warnings(record: &RunRecord, page: &mut Page) {
     let warnings = record.warnings.iter();
     let shown = warnings.filter(|warning| is_shown(&warning.code, record));
     let shown = shown.count() as u64;
@@ -227,12 +227,12 @@ fn count_warnings(record: &Record, page: &mut Page) {
 }
 
 /// Whether a run shows a warning with this code. Other programs disturb nearly every run; it matters to who measures.
-fn is_shown(code: &str, record: &Record) -> bool {
+fn is_shown(code: &str, record: &RunRecord) -> bool {
     code != JOBS_AT_ONCE && (code != DISTURBED || record.setting.options.solo.is_some())
 }
 
 /// What was in use and what was not, and what cosched itself took.
-fn details(record: &Record, page: &mut Page) {
+fn details(record: &RunRecord, page: &mut Page) {
     for (name, value) in [
         ("counters", &record.counters),
         ("freezing", &record.freezing),
@@ -269,7 +269,7 @@ fn details(record: &Record, page: &mut Page) {
     }
 }
 
-fn overhead(record: &Record) -> String {
+fn overhead(record: &RunRecord) -> String {
     let overhead = &record.overhead;
     let mut parts = vec![
         count(overhead.decisions, "decision"),

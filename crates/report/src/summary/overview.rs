@@ -1,7 +1,7 @@
 //! Several runs side by side: a row for each.
 
 use super::{metric_name, metric_value};
-use crate::record::Record;
+use crate::record::RunRecord;
 use crate::table::{Table, TableColumn};
 use cosched_core::metric::{METRICS, Metric};
 
@@ -9,7 +9,7 @@ use cosched_core::metric::{METRICS, Metric};
 const FIRST: [&str; 4] = ["turnaround_s", "unfairness", "antt", "energy_j"];
 
 /// A table with a row for each run. Each run has a name for the reader.
-pub fn overview(runs: &[(String, &Record)]) -> Table {
+pub fn overview(runs: &[(String, &RunRecord)]) -> Table {
     let mut columns = vec![
         TableColumn::text("run", 0, runs, |(name, _)| name.clone()),
         TableColumn::text("policy", 0, runs, |(_, run)| run.policy.clone()),

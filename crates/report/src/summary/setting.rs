@@ -1,12 +1,12 @@
 //! The setting of a run, and how to repeat it.
 
-use crate::record::Record;
+use crate::record::RunRecord;
 use crate::source::BackendKind;
 use crate::table::{Table, TableColumn};
 use crate::text::{bytes, count, seconds};
 
 /// Return the command that repeats a run. A simulation has no command line, so it is put together.
-pub fn command_again(record: &Record) -> String {
+pub fn command_again(record: &RunRecord) -> String {
     let setting = &record.setting;
     if let Some(words) = &setting.command_line {
         let words = words.join(" ");
@@ -33,7 +33,7 @@ pub fn command_again(record: &Record) -> String {
 }
 
 /// A row of the table: a name, and a value if the record has it.
-type SettingRow = (&'static str, fn(&Record) -> Option<String>);
+type SettingRow = (&'static str, fn(&RunRecord) -> Option<String>);
 
 const ROWS: [SettingRow; 17] = [
     ("machine", |record| Some(record.machine.clone())),
@@ -60,7 +60,7 @@ const ROWS: [SettingRow; 17] = [
     ("cosched", |record| Some(record.cosched_version.clone())),
 ];
 
-fn topology(record: &Record) -> String {
+fn topology(record: &RunRecord) -> String {
     let machine = &record.machine_details;
     let size = match machine.llc_bytes {
         Some(size) => format!(" of {}", bytes(size as f64)),
@@ -75,18 +75,18 @@ fn topology(record: &Record) -> String {
     )
 }
 
-fn core_types(record: &Record) -> Option<String> {
+fn core_types(record: &RunRecord) -> Option<String> {
     let types = &record.machine_details.core_types;
     (types.len() > 1).then(|| types.join(", "))
 }
 
-fn counters(record: &Record) -> Option<String> {
+fn counters(record: &RunRecord) -> Option<String> {
     let why = record.absent.why("counters");
     let none = why.map(|why| format!("none: {why}"));
     record.counters.clone().or(none)
 }
 
-fn policy(record: &Record) -> String {
+fn policy(record: &RunRecord) -> String {
     let lacks = match &record.setting.options.policy_lacks {
         Some(why) => format!(" (auto: {why})"),
         None => String::new(),
@@ -95,7 +95,7 @@ fn policy(record: &Record) -> String {
     format!("{}{lacks}, quantum {quantum}", record.policy)
 }
 
-fn parameters(record: &Record) -> Option<String> {
+fn parameters(record: &RunRecord) -> Option<String> {
     let mut texts = Vec::new();
     for param in &record.setting.params {
         texts.push(format!("{}={} ({})", param.name, param.value, param.origin));
@@ -103,7 +103,7 @@ fn parameters(record: &Record) -> Option<String> {
     (!texts.is_empty()).then(|| texts.join(", "))
 }
 
-fn overhead(record: &Record) -> String {
+fn overhead(record: &RunRecord) -> String {
     let overhead = &record.overhead;
     let share = match overhead.cpu_share {
         Some(share) => format!(", {:.2} % of one CPU", 100.0 * share),
@@ -114,7 +114,7 @@ fn overhead(record: &Record) -> String {
 }
 
 /// Return the shares of the CPUs' time that others used.
-fn lost_time(record: &Record) -> Option<String> {
+fn lost_time(record: &RunRecord) -> Option<String> {
     let load = &record.machine_load;
     let mut texts = Vec::new();
     if let Some(share) = load.steal_share {
@@ -127,7 +127,7 @@ fn lost_time(record: &Record) -> Option<String> {
 }
 
 /// Return the table of the machine, the policy and the setting of a run.
-pub fn setting_table(record: &Record) -> Table {
+pub fn setting_table(record: &RunRecord) -> Table {
     let mut rows = Vec::new();
     for (name, value) in ROWS {
         rows.extend(value(record).map(|value| (name, value)));

@@ -1,7 +1,7 @@
 //! Summaries of runs of every kind.
 
 use super::*;
-use crate::record::{Totals, record};
+use crate::record::{JobTotals, record};
 use crate::source::EnergySource;
 use crate::testing::{finished, info, result, simulated};
 use cosched_core::metric::METRICS;
@@ -13,12 +13,12 @@ use cosched_core::{
 /// A new unit in the table of metrics needs a form in the summary.
 const UNITS: &[&str] = &["s", "1", "instructions/cycle", "J", "J s"];
 
-fn host() -> Record {
+fn host() -> RunRecord {
     let result = result();
     record(&result, &info(&result))
 }
 
-fn plain_summary(record: &Record, width: usize) -> String {
+fn plain_summary(record: &RunRecord, width: usize) -> String {
     summary(
         record,
         &SummaryOptions {
@@ -30,7 +30,7 @@ fn plain_summary(record: &Record, width: usize) -> String {
 }
 
 /// A record with `jobs` jobs, `copies` of each kind.
-fn many(jobs: u32, copies: u32) -> Record {
+fn many(jobs: u32, copies: u32) -> RunRecord {
     let task = |id: u32| {
         let mut task = finished(
             id,
@@ -69,15 +69,15 @@ fn of_short_jobs_there_is_one_line() {
     let mut record = host();
     record.warnings.clear();
     record.jobs.truncate(2);
-    record.totals = Totals {
+    record.totals = JobTotals {
         jobs: 2,
         succeeded: 2,
-        ..Totals::default()
+        ..JobTotals::default()
     };
     for job in &mut record.jobs {
         job.end.end_s = job.end.start_s.map(|start_s| start_s + 0.9);
     }
-    let brief = |record: &Record| summary(record, &SummaryOptions::default());
+    let brief = |record: &RunRecord| summary(record, &SummaryOptions::default());
     assert_eq!(
         brief(&record),
         "2 succeeded in 20.0 s; the halt rule ended the run\n"
@@ -109,7 +109,7 @@ fn failures_have_the_last_line_of_their_errors() {
     );
 }
 
-fn failed_in_time(record: &mut Record) {
+fn failed_in_time(record: &mut RunRecord) {
     for job in &mut record.jobs {
         job.end.timed_out = job.failed();
     }
@@ -122,7 +122,7 @@ fn disturbances_are_counted_for_who_measures() {
     let mut record = host();
     record.warnings.truncate(1);
     record.warnings[0].code = "disturbed".to_owned();
-    let brief = |record: &Record| summary(record, &SummaryOptions::default());
+    let brief = |record: &RunRecord| summary(record, &SummaryOptions::default());
     assert!(!brief(&record).contains("warning"));
     record.setting.options.solo = Some("file".to_owned());
     assert!(brief(&record).contains("\n1 warning above and in the record\n"));
@@ -195,7 +195,7 @@ fn whoever_asked_for_solo_times_is_told_why_metrics_are_missing() {
         task.progress_basis = ProgressBasis::CpuTime;
     }
     let mut record = record(&result, &info(&result));
-    let brief = |record: &Record| {
+    let brief = |record: &RunRecord| {
         summary(
             record,
             &SummaryOptions {
@@ -218,7 +218,7 @@ fn whoever_asked_for_solo_times_is_told_why_metrics_are_missing() {
 #[test]
 fn time_in_the_queue() {
     let mut record = host();
-    let header = |record: &Record| {
+    let header = |record: &RunRecord| {
         plain_summary(record, 100)
             .lines()
             .next()

@@ -6,14 +6,14 @@ mod traffic;
 
 use crate::series::in_order::RowsInOrder;
 use crate::series::replay::{Activity, Replay, Span};
-use crate::series::{Mode, Row, SeriesError, SeriesReader};
+use crate::series::{CpuMode, SeriesError, SeriesReader, SeriesRow};
 use cosched_core::{CpuSet, Nanos};
 use std::io::BufRead;
-pub use traffic::Traffic;
+pub use traffic::TrafficTimeline;
 
 /// A time during which a job had the same CPUs.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Stay {
+pub struct CpuStay {
     /// Its begin.
     pub from: Nanos,
     /// Its end: the job stopped, moved or ended, or the series ended.
@@ -21,7 +21,7 @@ pub struct Stay {
     /// The CPUs of the job.
     pub cpus: CpuSet,
     /// Whether it shared the CPUs.
-    pub mode: Mode,
+    pub mode: CpuMode,
 }
 
 /// Who ran where in a run.
@@ -32,9 +32,9 @@ pub struct Timeline {
     /// Time of the last row.
     pub until: Nanos,
     /// Stays of each job, by its place in the record; ordered by time, without overlaps.
-    pub stays: Vec<Vec<Stay>>,
+    pub stays: Vec<Vec<CpuStay>>,
     /// Memory traffic; `None` if no sample has any.
-    pub traffic: Option<Traffic>,
+    pub traffic: Option<TrafficTimeline>,
 }
 
 impl Timeline {
@@ -49,12 +49,12 @@ impl Timeline {
             stays: vec![Vec::new(); series.header().tasks.len()],
             ..Timeline::default()
         };
-        let mut traffic = Traffic::new();
+        let mut traffic = TrafficTimeline::new();
         for row in RowsInOrder::new(series) {
             let (at, row) = row?;
             replay.apply(at, &row);
             timeline.add(replay.take_spans());
-            if let Row::Sampled(sample) = row {
+            if let SeriesRow::Sampled(sample) = row {
                 traffic.add(at, &sample);
             }
         }
@@ -67,7 +67,7 @@ impl Timeline {
     fn add(&mut self, spans: Vec<Span>) {
         for span in spans {
             if let Activity::Runs(placed) = span.activity {
-                self.stays[span.job].push(Stay {
+                self.stays[span.job].push(CpuStay {
                     from: span.from,
                     to: span.to,
                     cpus: placed.cpus,
@@ -112,7 +112,7 @@ mod tests {
 ["p",7000000"#;
         let timeline = timeline(text);
         assert_eq!((timeline.until, &timeline.traffic), (s(6), &None));
-        let stay = |from, to, cpus: &str, mode| Stay {
+        let stay = |from, to, cpus: &str, mode| CpuStay {
             from: s(from),
             to: s(to),
             cpus: cpus.parse().unwrap(),
@@ -121,13 +121,13 @@ mod tests {
         assert_eq!(
             timeline.stays[0],
             [
-                stay(0, 1, "1", Mode::Exclusive),
-                stay(3, 4, "0", Mode::WholeCore),
-                stay(4, 5, "1", Mode::Exclusive)
+                stay(0, 1, "1", CpuMode::Exclusive),
+                stay(3, 4, "0", CpuMode::WholeCore),
+                stay(4, 5, "1", CpuMode::Exclusive)
             ]
         );
         // A stay without an end reaches to the last line.
-        assert_eq!(timeline.stays[1], [stay(1, 6, "0-1", Mode::Shared)]);
+        assert_eq!(timeline.stays[1], [stay(1, 6, "0-1", CpuMode::Shared)]);
         assert_eq!(timeline.stays[3], []);
     }
 
@@ -147,7 +147,7 @@ mod tests {
 ["e",7000000000,0,{"exit":0,"exit_text":"exit 0","timed_out":false}]
 "#;
         let timeline = timeline(text);
-        let stays = |job: usize| -> Vec<(u64, u64, String, Mode)> {
+        let stays = |job: usize| -> Vec<(u64, u64, String, CpuMode)> {
             let stays = timeline.stays[job].iter();
             stays
                 .map(|stay| {
@@ -160,7 +160,7 @@ mod tests {
                 })
                 .collect()
         };
-        let (own, shared) = (Mode::Exclusive, Mode::Shared);
+        let (own, shared) = (CpuMode::Exclusive, CpuMode::Shared);
         let at = |from, to, cpus: &str, mode| (from, to, cpus.to_owned(), mode);
         // Until the first is seen of it a job is where it was placed, and so it is when nothing more is told.
         assert_eq!(

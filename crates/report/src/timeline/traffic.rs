@@ -10,7 +10,7 @@ const FIRST_WIDTH: Nanos = Nanos(10_000_000);
 
 /// Lines of 64 bytes that were read and written, by part of the run.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Traffic {
+pub struct TrafficTimeline {
     /// Length of a part.
     pub width: Nanos,
     /// Lines read, by part; empty if no sample has reads.
@@ -19,9 +19,9 @@ pub struct Traffic {
     pub writes: Vec<f64>,
 }
 
-impl Traffic {
-    pub(super) fn new() -> Traffic {
-        Traffic {
+impl TrafficTimeline {
+    pub(super) fn new() -> TrafficTimeline {
+        TrafficTimeline {
             width: FIRST_WIDTH,
             reads: Vec::new(),
             writes: Vec::new(),
@@ -51,7 +51,7 @@ impl Traffic {
     }
 
     /// Return this if any sample had traffic.
-    pub(super) fn known(self) -> Option<Traffic> {
+    pub(super) fn known(self) -> Option<TrafficTimeline> {
         (!self.reads.is_empty() || !self.writes.is_empty()).then_some(self)
     }
 
@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn lines_go_to_the_parts_of_their_interval() {
-        let mut traffic = Traffic::new();
+        let mut traffic = TrafficTimeline::new();
         traffic.add_lines(Nanos(5_000_000), Nanos(20_000_000), [Some(30), None]);
         traffic.add_lines(Nanos(30_000_000), Nanos(30_000_000), [Some(30), None]);
         assert_eq!(
@@ -89,7 +89,7 @@ mod tests {
             (&[10.0, 20.0][..], &[][..])
         );
         assert_eq!(traffic.gb_per_s(1e6), 6.4);
-        assert_eq!(Traffic::new().known(), None);
+        assert_eq!(TrafficTimeline::new().known(), None);
     }
 
     proptest! {
@@ -97,7 +97,7 @@ mod tests {
         fn nothing_is_lost(
             intervals in proptest::collection::vec((0_u64..200_000_000_000, 1_u64..2_000_000_000, 0_u64..1_000_000), 1..50)
         ) {
-            let mut traffic = Traffic::new();
+            let mut traffic = TrafficTimeline::new();
             for &(from, length, lines) in &intervals {
                 traffic.add_lines(Nanos(from), Nanos(from + length), [Some(lines), Some(lines)]);
             }

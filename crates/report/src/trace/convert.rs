@@ -9,7 +9,7 @@ use super::sums::Sums;
 use crate::reason::trigger_text;
 use crate::series::measured::Measured;
 use crate::series::replay::{Activity, Replay, Span};
-use crate::series::{Mode, Row, SampleRow, SeriesHeader};
+use crate::series::{CpuMode, SampleRow, SeriesHeader, SeriesRow};
 use crate::text::visible;
 use cosched_core::{Basis, Counter, JobEnd, Nanos, Rate, TaskId, Trigger};
 use serde_json::json;
@@ -57,12 +57,12 @@ impl<'a, W: Write> Converter<'a, W> {
     ///
     /// # Errors
     /// An error of the system.
-    pub(super) fn row(&mut self, at: Nanos, row: &Row) -> io::Result<()> {
+    pub(super) fn row(&mut self, at: Nanos, row: &SeriesRow) -> io::Result<()> {
         self.replay.apply(at, row);
         let spans = self.replay.take_spans();
         self.slices(spans)?;
         match row {
-            Row::Decided {
+            SeriesRow::Decided {
                 triggers,
                 next_wake,
                 stood_in,
@@ -71,22 +71,24 @@ impl<'a, W: Write> Converter<'a, W> {
                 self.decision(triggers, *next_wake, *stood_in, basis)?;
                 self.failed_attempts(triggers)
             }
-            Row::Started(task) => self.start(task.0 as usize),
-            Row::Stopped(task) | Row::Waits { task, .. } => self.reads_nothing(task.0 as usize),
-            Row::Sampled(sample) => self.sample(at, sample),
-            Row::Lacks { task, column, why } => {
+            SeriesRow::Started(task) => self.start(task.0 as usize),
+            SeriesRow::Stopped(task) | SeriesRow::Waits { task, .. } => {
+                self.reads_nothing(task.0 as usize)
+            }
+            SeriesRow::Sampled(sample) => self.sample(at, sample),
+            SeriesRow::Lacks { task, column, why } => {
                 let lacks = &mut self.pending[task.0 as usize].lacks;
                 lacks.insert(column.clone(), json!(why.text()));
                 Ok(())
             }
-            Row::Ended { task, end } => self.end(*task, end),
-            Row::Warned { code, text, .. } => {
+            SeriesRow::Ended { task, end } => self.end(*task, end),
+            SeriesRow::Warned { code, text, .. } => {
                 let title = Title::new(visible(code), "warning");
                 let args = args(json!({ "text": visible(text) }));
                 let now = self.replay.now;
                 self.trace.instant(Track::Warnings, now, &title, &args)
             }
-            Row::Placed { .. } | Row::Switched(_) | Row::Came(_) => Ok(()),
+            SeriesRow::Placed { .. } | SeriesRow::Switched(_) | SeriesRow::Came(_) => Ok(()),
         }
     }
 
@@ -116,7 +118,7 @@ impl<'a, W: Write> Converter<'a, W> {
                     .slice(Track::Job(span.job), time, &title, &args)?;
             }
             if let Activity::Runs(placed) = &span.activity
-                && placed.mode != Mode::Shared
+                && placed.mode != CpuMode::Shared
             {
                 let title = cpu_title(placed, self.trace.job_name(span.job));
                 for cpu in placed.cpus.iter() {

@@ -4,7 +4,7 @@ use super::event::{Args, Title, args};
 use crate::reason::{wait_code, wait_text};
 use crate::series::measured::Measured;
 use crate::series::replay::{Activity, Placed};
-use crate::series::{Mode, SeriesHeader};
+use crate::series::{CpuMode, SeriesHeader};
 use crate::text::{clip, visible};
 use cosched_core::{Counter, CpuSet, JobEnd, Nanos, Purpose, WaitReason};
 use serde_json::{Value, json};
@@ -27,7 +27,7 @@ pub(super) fn activity_title(activity: &Activity) -> Option<Title> {
 
 fn placed_name(placed: &Placed) -> String {
     let how = match (placed.mode, placed.purpose) {
-        (Mode::Shared, _) => "shares",
+        (CpuMode::Shared, _) => "shares",
         (_, Purpose::Run) => "on",
         (_, Purpose::MeasureAlone) => "measured alone on",
         (_, Purpose::LowContention) => "low contention on",

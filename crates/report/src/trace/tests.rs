@@ -1,7 +1,7 @@
 pub(crate) mod decoded;
 
 use super::*;
-use crate::series::{Mode, Row, SampleRow, SeriesHeader, SeriesTask};
+use crate::series::{CpuMode, SampleRow, SeriesHeader, SeriesRow, SeriesTask};
 use crate::testing::{FullDisk, info, result};
 use cosched_core::{
     Absence, Basis, Counter, CpuId, CpuSet, Exit, JobEnd, Machine, PerCounter, Purpose, Rate,
@@ -56,7 +56,7 @@ fn trace_of_lines(lines: &str) -> (Decoded, TraceDone) {
     try_trace(&series_of(&header(), lines.as_bytes())).unwrap()
 }
 
-fn trace_of_rows(header: &SeriesHeader, rows: &[(Nanos, Row)]) -> Decoded {
+fn trace_of_rows(header: &SeriesHeader, rows: &[(Nanos, SeriesRow)]) -> Decoded {
     let mut lines = Vec::new();
     rows.iter().for_each(|(at, row)| row.write(*at, &mut lines));
     try_trace(&series_of(header, &lines)).unwrap().0
@@ -129,8 +129,8 @@ fn a_trace_is_told_from_other_files() {
     }
 }
 
-fn sample(task: u32, interval: Nanos, reads: Option<u64>) -> Row {
-    Row::Sampled(SampleRow {
+fn sample(task: u32, interval: Nanos, reads: Option<u64>) -> SeriesRow {
+    SeriesRow::Sampled(SampleRow {
         task: TaskId(task),
         interval,
         cpus: CpuSet::new(),
@@ -151,8 +151,8 @@ fn sample(task: u32, interval: Nanos, reads: Option<u64>) -> Row {
     })
 }
 
-fn decided(triggers: Vec<Trigger>) -> Row {
-    Row::Decided {
+fn decided(triggers: Vec<Trigger>) -> SeriesRow {
+    SeriesRow::Decided {
         triggers,
         next_wake: None,
         stood_in: false,
@@ -160,8 +160,8 @@ fn decided(triggers: Vec<Trigger>) -> Row {
     }
 }
 
-fn placed(task: u32, cpus: &str, mode: Mode) -> Row {
-    Row::Placed {
+fn placed(task: u32, cpus: &str, mode: CpuMode) -> SeriesRow {
+    SeriesRow::Placed {
         task: TaskId(task),
         cpus: cpus.parse().unwrap(),
         mode,
@@ -169,8 +169,8 @@ fn placed(task: u32, cpus: &str, mode: Mode) -> Row {
     }
 }
 
-fn ended(task: u32) -> Row {
-    Row::Ended {
+fn ended(task: u32) -> SeriesRow {
+    SeriesRow::Ended {
         task: TaskId(task),
         end: Box::new(JobEnd::of_exit(&Exit::Code(0))),
     }
@@ -193,26 +193,26 @@ fn slices<'a>(decoded: &'a Decoded, parent: &str, name: &str) -> Vec<(u64, u64, 
 /// The series has no line for the end of an attempt that is made again, and none for a place that is the same as before.
 #[test]
 fn attempts_are_told_apart() {
-    let at = |ms: u64, row: Row| (Nanos::from_ms(ms), row);
+    let at = |ms: u64, row: SeriesRow| (Nanos::from_ms(ms), row);
     let again = vec![Trigger::Ended(TaskId(0)), Trigger::Arrived(TaskId(0))];
     let rows = [
         at(0, decided(vec![Trigger::Arrived(TaskId(0))])),
-        at(0, placed(0, "0", Mode::Exclusive)),
-        at(0, Row::Started(TaskId(0))),
+        at(0, placed(0, "0", CpuMode::Exclusive)),
+        at(0, SeriesRow::Started(TaskId(0))),
         at(3, sample(0, Nanos::from_ms(3), None)),
         at(4, decided(again.clone())),
-        at(5, Row::Started(TaskId(0))),
+        at(5, SeriesRow::Started(TaskId(0))),
         at(8, decided(again)),
         at(
             8,
-            Row::Waits {
+            SeriesRow::Waits {
                 task: TaskId(0),
                 reason: WaitReason::Affinity,
             },
         ),
         at(9, decided(vec![])),
-        at(9, placed(0, "1", Mode::Exclusive)),
-        at(9, Row::Started(TaskId(0))),
+        at(9, placed(0, "1", CpuMode::Exclusive)),
+        at(9, SeriesRow::Started(TaskId(0))),
         at(12, ended(0)),
     ];
     let decoded = trace_of_rows(&header_of(1, 2), &rows);
@@ -253,10 +253,10 @@ fn attempts_are_told_apart() {
 /// A job that is being ended takes no part any more; its CPU goes to another, and no line tells that it has lost it.
 #[test]
 fn the_cpu_of_a_job_that_is_being_ended_goes_to_the_next() {
-    let at = |ms: u64, row: Row| (Nanos::from_ms(ms), row);
+    let at = |ms: u64, row: SeriesRow| (Nanos::from_ms(ms), row);
     let rows = [
-        at(0, placed(0, "0-1", Mode::Exclusive)),
-        at(5, placed(1, "1", Mode::WholeCore)),
+        at(0, placed(0, "0-1", CpuMode::Exclusive)),
+        at(5, placed(1, "1", CpuMode::WholeCore)),
         at(9, ended(0)),
         at(12, ended(1)),
     ];
@@ -276,11 +276,11 @@ fn the_cpu_of_a_job_that_is_being_ended_goes_to_the_next() {
 /// What is absent leaves a gap in the sum over all jobs; what nothing counts has no track.
 #[test]
 fn sums_have_gaps_where_a_part_is_absent() {
-    let at = |ms: u64, row: Row| (Nanos::from_ms(ms), row);
+    let at = |ms: u64, row: SeriesRow| (Nanos::from_ms(ms), row);
     let interval =
         |task: u32, to: u64, reads: Option<u64>| at(to, sample(task, Nanos::from_ms(2), reads));
     let rows = [
-        at(0, placed(0, "0", Mode::Exclusive)),
+        at(0, placed(0, "0", CpuMode::Exclusive)),
         interval(0, 2, Some(100)),
         interval(1, 2, Some(50)),
         interval(0, 4, Some(100)),
@@ -387,34 +387,38 @@ fn a_run_of_nothing_is_a_trace() {
 }
 
 /// Rows of any order and time: what they tell may be nonsense, and the trace is still whole.
-fn any_row() -> impl Strategy<Value = (u64, Row)> {
+fn any_row() -> impl Strategy<Value = (u64, SeriesRow)> {
     let task = || (0u32..4).prop_map(TaskId);
     let cpus = prop::sample::select(vec!["0", "1", "2", "0-1", "0-2"]);
-    let mode = prop::sample::select(vec![Mode::Exclusive, Mode::WholeCore, Mode::Shared]);
+    let mode = prop::sample::select(vec![
+        CpuMode::Exclusive,
+        CpuMode::WholeCore,
+        CpuMode::Shared,
+    ]);
     let purpose = prop::sample::select(&Purpose::ALL[..]);
     let rate = || prop::option::of(any::<u64>().prop_map(Rate));
     let trigger = prop::sample::select(Trigger::one_of_each());
     let row = prop_oneof![
         4 => (task(), cpus, mode, purpose).prop_map(|(task, cpus, mode, purpose)| {
-            Row::Placed { task, cpus: cpus.parse().unwrap(), mode, purpose }
+            SeriesRow::Placed { task, cpus: cpus.parse().unwrap(), mode, purpose }
         }),
-        2 => task().prop_map(Row::Stopped),
+        2 => task().prop_map(SeriesRow::Stopped),
         2 => (task(), prop::sample::select(WaitReason::one_of_each()))
-            .prop_map(|(task, reason)| Row::Waits { task, reason }),
-        2 => task().prop_map(Row::Started),
+            .prop_map(|(task, reason)| SeriesRow::Waits { task, reason }),
+        2 => task().prop_map(SeriesRow::Started),
         1 => task().prop_map(|task| ended(task.0)),
         1 => (prop::collection::vec(trigger, 0..3), rate(), rate()).prop_map(|(triggers, target, predicted)| {
-            Row::Decided { triggers, next_wake: None, stood_in: false, basis: Basis { target, predicted, measures: None } }
+            SeriesRow::Decided { triggers, next_wake: None, stood_in: false, basis: Basis { target, predicted, measures: None } }
         }),
         4 => (task(), prop::option::of(any::<u64>()), any::<u64>(), 0u64..200).prop_map(|(task, reads, cpu, ns)| {
-            let Row::Sampled(row) = sample(task.0, Nanos(ns), reads) else { unreachable!() };
-            Row::Sampled(SampleRow { cpu_time: Some(Nanos(cpu)), progress_milli: Some(cpu), ..row })
+            let SeriesRow::Sampled(row) = sample(task.0, Nanos(ns), reads) else { unreachable!() };
+            SeriesRow::Sampled(SampleRow { cpu_time: Some(Nanos(cpu)), progress_milli: Some(cpu), ..row })
         }),
         4 => (0u32..3, prop::option::of(task()))
-            .prop_map(|(cpu, task)| Row::Switched(Switched::To { cpu: CpuId(cpu), task })),
-        1 => Just(Row::Switched(Switched::Untold)),
-        1 => task().prop_map(|task| Row::Lacks { task, column: "cycles".to_owned(), why: Absence::CountersLost }),
-        1 => "\\PC{1,9}".prop_map(|text| Row::Warned { code: "odd".to_owned(), text, task: None }),
+            .prop_map(|(cpu, task)| SeriesRow::Switched(Switched::To { cpu: CpuId(cpu), task })),
+        1 => Just(SeriesRow::Switched(Switched::Untold)),
+        1 => task().prop_map(|task| SeriesRow::Lacks { task, column: "cycles".to_owned(), why: Absence::CountersLost }),
+        1 => "\\PC{1,9}".prop_map(|text| SeriesRow::Warned { code: "odd".to_owned(), text, task: None }),
     ];
     (0u64..40, row)
 }
@@ -432,7 +436,7 @@ fn quanta() -> impl Strategy<Value = Vec<Quantum>> {
 type Occupation = Vec<[Option<u32>; 3]>;
 
 /// The rows that such a run writes, who has which CPU when, and the bytes a second that are read from each nanosecond on.
-fn play(quanta: &[Quantum]) -> (Vec<(Nanos, Row)>, Occupation, BTreeMap<u64, u64>) {
+fn play(quanta: &[Quantum]) -> (Vec<(Nanos, SeriesRow)>, Occupation, BTreeMap<u64, u64>) {
     let (mut rows, mut truth) = (Vec::new(), Vec::new());
     let mut reads: BTreeMap<u64, u64> = BTreeMap::new();
     let (mut gone, mut last, mut left) = ([false; 6], BTreeMap::new(), Vec::new());
@@ -450,13 +454,13 @@ fn play(quanta: &[Quantum]) -> (Vec<(Nanos, Row)>, Occupation, BTreeMap<u64, u64
         rows.extend(
             last.keys()
                 .filter(|job| !places.contains_key(job))
-                .map(|job| now(Row::Stopped(TaskId(*job)))),
+                .map(|job| now(SeriesRow::Stopped(TaskId(*job)))),
         );
         for (job, (cpu, _)) in places
             .iter()
             .filter(|(job, (cpu, _))| last.get(*job) != Some(cpu))
         {
-            rows.push(now(placed(*job, &cpu.to_string(), Mode::Exclusive)));
+            rows.push(now(placed(*job, &cpu.to_string(), CpuMode::Exclusive)));
         }
         let mut cpus = [[None; 3]; 10];
         for (&job, &(cpu, ends)) in &places {
@@ -494,7 +498,7 @@ proptest! {
         sorted in any::<bool>(),
     ) {
         let mut at = 0;
-        let rows: Vec<(Nanos, Row)> = rows.into_iter().map(|(time, row)| {
+        let rows: Vec<(Nanos, SeriesRow)> = rows.into_iter().map(|(time, row)| {
             at = if sorted { at + time } else { time };
             (Nanos(at), row)
         }).collect();
@@ -535,9 +539,9 @@ proptest! {
 
 #[test]
 fn where_it_is_seen_who_has_a_cpu_that_is_shown() {
-    let shared = |job: u32| placed(job, "0-1", Mode::Shared);
+    let shared = |job: u32| placed(job, "0-1", CpuMode::Shared);
     let to = |cpu: u32, task: Option<u32>| {
-        Row::Switched(Switched::To {
+        SeriesRow::Switched(Switched::To {
             cpu: CpuId(cpu),
             task: task.map(TaskId),
         })
@@ -552,17 +556,18 @@ fn where_it_is_seen_who_has_a_cpu_that_is_shown() {
         // A plan lets one that waits fill in.
         (
             6,
-            Row::Waits {
+            SeriesRow::Waits {
                 task: TaskId(0),
                 reason: WaitReason::Affinity,
             },
         ),
         (7, to(1, Some(0))),
         (8, ended(0)),
-        (9, Row::Switched(Switched::Untold)),
+        (9, SeriesRow::Switched(Switched::Untold)),
         (10, ended(1)),
     ];
-    let rows: Vec<(Nanos, Row)> = rows.into_iter().map(|(at, row)| (Nanos(at), row)).collect();
+    let rows: Vec<(Nanos, SeriesRow)> =
+        rows.into_iter().map(|(at, row)| (Nanos(at), row)).collect();
     let decoded = trace_of_rows(&header_of(2, 2), &rows);
     assert_eq!(
         slices(&decoded, "CPUs", "CPU 0"),
@@ -577,15 +582,15 @@ fn where_it_is_seen_who_has_a_cpu_that_is_shown() {
 #[test]
 fn cpus_of_a_set_are_all_shown() {
     let cpus: CpuSet = [CpuId(0), CpuId(2)].into_iter().collect();
-    let row = Row::Placed {
+    let row = SeriesRow::Placed {
         task: TaskId(0),
         cpus,
-        mode: Mode::WholeCore,
+        mode: CpuMode::WholeCore,
         purpose: Purpose::LowContention,
     };
     let decoded = trace_of_rows(
         &header_of(1, 3),
-        &[(Nanos(1), row), (Nanos(4), Row::Stopped(TaskId(0)))],
+        &[(Nanos(1), row), (Nanos(4), SeriesRow::Stopped(TaskId(0)))],
     );
     for (cpu, expected) in [("CPU 0", 1), ("CPU 1", 0), ("CPU 2", 1)] {
         let slices = slices(&decoded, "CPUs", cpu);

@@ -7,7 +7,7 @@ mod text;
 
 use crate::series::in_order::RowsInOrder;
 use crate::series::replay::{JobReplay, Replay};
-use crate::series::{Mode, Row, SeriesError, SeriesHeader, SeriesReader};
+use crate::series::{CpuMode, SeriesError, SeriesHeader, SeriesReader, SeriesRow};
 use crate::warning::JOBS_AT_ONCE;
 use cosched_core::{CpuSet, Nanos, Node, Purpose, TaskId, Trigger, WaitReason};
 use serde::Serialize;
@@ -24,7 +24,7 @@ const STEPS: usize = 5;
 /// The state of a job at the given time.
 #[derive(Debug, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "state")]
-pub enum State {
+pub enum WhyState {
     /// It had not arrived.
     NotArrived {
         /// When it arrives.
@@ -42,7 +42,7 @@ pub enum State {
         /// Its CPUs.
         cpus: CpuSet,
         /// Whether they were its own.
-        mode: Mode,
+        mode: CpuMode,
         /// Purpose of the placement.
         purpose: Purpose,
     },
@@ -63,13 +63,13 @@ pub enum State {
 /// The effect of a decision on the job.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "did")]
-pub enum Did {
+pub enum WhyChange {
     /// It was placed.
     Placed {
         /// Its new CPUs.
         cpus: CpuSet,
         /// Whether they were its own.
-        mode: Mode,
+        mode: CpuMode,
         /// Purpose of the placement.
         purpose: Purpose,
         /// Time without a CPU before; `None` if it had one, or had never started.
@@ -86,7 +86,7 @@ pub enum Did {
 
 /// A decision about the job.
 #[derive(Debug, Serialize)]
-pub struct Step {
+pub struct WhyStep {
     /// Time of the decision.
     pub at: Nanos,
     /// Triggers of the decision.
@@ -95,12 +95,12 @@ pub struct Step {
     pub stood_in: bool,
     /// Its effect on the job.
     #[serde(flatten)]
-    pub did: Did,
+    pub did: WhyChange,
 }
 
 /// Another job that had CPUs while the job waited.
 #[derive(Debug, Serialize)]
-pub struct Preferred {
+pub struct PreferredJob {
     /// Its number.
     pub task: u32,
     /// Its CPUs.
@@ -114,7 +114,7 @@ pub struct Preferred {
 /// The bound on the job's wait.
 #[derive(Debug, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "bound")]
-pub enum Latest {
+pub enum LatestTurn {
     /// `--max-pause` bounds the wait.
     Pause {
         /// End of the longest allowed pause.
@@ -147,7 +147,7 @@ pub enum SeriesEnd {
 
 /// An answer: why a job runs or waits.
 #[derive(Debug, Serialize)]
-pub struct Why {
+pub struct WhyAnswer {
     /// [`WHY_SCHEMA`].
     pub schema: String,
     /// The job's name.
@@ -166,19 +166,19 @@ pub struct Why {
     pub weight: Option<f64>,
     /// The job's state at that time.
     #[serde(flatten)]
-    pub state: State,
+    pub state: WhyState,
     /// The last decisions about it, the oldest first.
-    pub steps: Vec<Step>,
+    pub steps: Vec<WhyStep>,
     /// The warnings about it; left out if there is none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
     /// The jobs that had CPUs, if it had none.
-    pub preferred: Vec<Preferred>,
+    pub preferred: Vec<PreferredJob>,
     /// How many jobs are best at once; left out unless that is fewer, or `--jobs auto` asked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at_once: Option<String>,
     /// The bound on its wait, if it waited.
-    pub latest: Option<Latest>,
+    pub latest: Option<LatestTurn>,
     /// Latest time of the next decision; `None` if that had passed, if only an event leads to one, or if the run was over.
     pub next_decision: Option<Nanos>,
     /// The series ends at this time, and whether it can still grow; `None` if it goes on after it.
@@ -194,7 +194,7 @@ pub fn why<R: BufRead>(
     task: TaskId,
     at: Option<Nanos>,
     end: SeriesEnd,
-) -> Result<Why, SeriesError> {
+) -> Result<WhyAnswer, SeriesError> {
     let header = series.header().clone();
     let mut history = History::new(&header, task);
     let mut has_more = false;
@@ -225,7 +225,7 @@ struct History {
     task: TaskId,
     replay: Replay,
     decision: OpenDecision,
-    steps: VecDeque<Step>,
+    steps: VecDeque<WhyStep>,
     warnings: Vec<String>,
     at_once: Option<String>,
 }
@@ -242,7 +242,7 @@ impl History {
         }
     }
 
-    fn apply(&mut self, at: Nanos, row: Row) {
+    fn apply(&mut self, at: Nanos, row: SeriesRow) {
         if row.task() == Some(self.task)
             && let Some(did) = self.effect(at, &row)
         {
@@ -251,7 +251,7 @@ impl History {
         self.replay.apply(at, &row);
         self.replay.take_spans();
         match row {
-            Row::Decided {
+            SeriesRow::Decided {
                 triggers,
                 next_wake,
                 stood_in,
@@ -264,16 +264,20 @@ impl History {
                     next: next_wake,
                 };
             }
-            Row::Warned { text, task, .. } if task == Some(self.task) => self.warnings.push(text),
-            Row::Warned { code, text, .. } if code == JOBS_AT_ONCE => self.at_once = Some(text),
+            SeriesRow::Warned { text, task, .. } if task == Some(self.task) => {
+                self.warnings.push(text)
+            }
+            SeriesRow::Warned { code, text, .. } if code == JOBS_AT_ONCE => {
+                self.at_once = Some(text)
+            }
             _ => {}
         }
     }
 
     /// Return the effect of a row on its task, before it is applied.
-    fn effect(&self, at: Nanos, row: &Row) -> Option<Did> {
+    fn effect(&self, at: Nanos, row: &SeriesRow) -> Option<WhyChange> {
         match row {
-            Row::Placed {
+            SeriesRow::Placed {
                 cpus,
                 mode,
                 purpose,
@@ -281,24 +285,24 @@ impl History {
             } => {
                 let waited = self.replay.job(self.task).paused_since();
                 let waited = waited.map(|since| at - since);
-                Some(Did::Placed {
+                Some(WhyChange::Placed {
                     cpus: cpus.clone(),
                     mode: *mode,
                     purpose: *purpose,
                     waited: waited.filter(|waited| *waited > Nanos::ZERO),
                 })
             }
-            Row::Stopped(_) => Some(Did::Stopped),
-            Row::Waits { reason, .. } => Some(Did::Waits { reason: *reason }),
+            SeriesRow::Stopped(_) => Some(WhyChange::Stopped),
+            SeriesRow::Waits { reason, .. } => Some(WhyChange::Waits { reason: *reason }),
             _ => None,
         }
     }
 
-    fn add_step(&mut self, did: Did) {
+    fn add_step(&mut self, did: WhyChange) {
         if self.steps.len() == STEPS {
             self.steps.pop_front();
         }
-        self.steps.push_back(Step {
+        self.steps.push_back(WhyStep {
             at: self.decision.at,
             triggers: self.decision.triggers.clone(),
             stood_in: self.decision.stood_in,
@@ -306,12 +310,12 @@ impl History {
         });
     }
 
-    fn answer(self, header: SeriesHeader, at: Nanos, series_end: Option<SeriesEnd>) -> Why {
+    fn answer(self, header: SeriesHeader, at: Nanos, series_end: Option<SeriesEnd>) -> WhyAnswer {
         let job = self.replay.job(self.task);
         let state = state(job, at);
         let is_over = series_end == Some(SeriesEnd::Over);
         let next_decision = self.decision.next.filter(|next| *next > at && !is_over);
-        Why {
+        WhyAnswer {
             schema: WHY_SCHEMA.to_owned(),
             job: header.tasks[self.task.0 as usize].name.clone(),
             policy: header.policy.clone(),
@@ -331,14 +335,14 @@ impl History {
     }
 
     /// Return the jobs that have CPUs while this one waits.
-    fn preferred(&self, state: &State) -> Vec<Preferred> {
+    fn preferred(&self, state: &WhyState) -> Vec<PreferredJob> {
         let mut preferred = Vec::new();
-        if !matches!(state, State::Waits { .. } | State::Queued { .. }) {
+        if !matches!(state, WhyState::Waits { .. } | WhyState::Queued { .. }) {
             return preferred;
         }
         for (task, job) in self.replay.jobs.iter().enumerate() {
             if let Some((since, placed)) = &job.placed {
-                preferred.push(Preferred {
+                preferred.push(PreferredJob {
                     task: task as u32,
                     cpus: placed.cpus.clone(),
                     since: *since,
@@ -349,28 +353,28 @@ impl History {
         preferred
     }
 
-    fn latest(&self, state: &State, header: &SeriesHeader) -> Option<Latest> {
+    fn latest(&self, state: &WhyState, header: &SeriesHeader) -> Option<LatestTurn> {
         let jobs = self.replay.jobs.iter();
         let live = jobs.filter(|job| job.is_live()).count();
         let max_pause = Nanos::from_s(header.setting.options.max_pause_s);
         let last = self.steps.back().map(|step| &step.did);
         let is_left_out = matches!(
             last,
-            Some(Did::Waits {
+            Some(WhyChange::Waits {
                 reason: WaitReason::NoTime { .. } | WaitReason::TooWide { .. }
             })
         );
         match state {
             _ if is_left_out => None,
-            State::Queued { .. } if self.replay.job(self.task).let_in => Some(Latest::Order),
-            State::Queued { .. } => Some(Latest::Queue {
+            WhyState::Queued { .. } if self.replay.job(self.task).let_in => Some(LatestTurn::Order),
+            WhyState::Queued { .. } => Some(LatestTurn::Queue {
                 live,
                 order: header.setting.options.order.clone(),
             }),
-            State::Waits { since } if max_pause > Nanos::ZERO => {
+            WhyState::Waits { since } if max_pause > Nanos::ZERO => {
                 let turns = live.div_ceil(header.machine.cpus.len()) as u64;
                 let overdue = *since + max_pause;
-                Some(Latest::Pause {
+                Some(LatestTurn::Pause {
                     overdue,
                     at: overdue + Nanos(turns.saturating_mul(header.quantum_ns.0)),
                     max_pause,
@@ -381,25 +385,25 @@ impl History {
     }
 }
 
-fn state(job: &JobReplay, at: Nanos) -> State {
+fn state(job: &JobReplay, at: Nanos) -> WhyState {
     match (&job.ended, &job.placed) {
-        (Some((ended, exit)), _) => State::Ended {
+        (Some((ended, exit)), _) => WhyState::Ended {
             ended: *ended,
             exit: exit.clone(),
         },
-        (None, Some((since, placed))) => State::Runs {
+        (None, Some((since, placed))) => WhyState::Runs {
             since: *since,
             cpus: placed.cpus.clone(),
             mode: placed.mode,
             purpose: placed.purpose,
         },
-        (None, None) if job.starts > 0 => State::Waits {
+        (None, None) if job.starts > 0 => WhyState::Waits {
             since: job.idle_since,
         },
-        (None, None) if job.arrival > at => State::NotArrived {
+        (None, None) if job.arrival > at => WhyState::NotArrived {
             arrival: job.arrival,
         },
-        (None, None) => State::Queued { since: job.arrival },
+        (None, None) => WhyState::Queued { since: job.arrival },
     }
 }
 
@@ -409,7 +413,7 @@ mod tests {
     use crate::series::SeriesHeader;
     use crate::testing::{info, result};
 
-    fn ask(lines: &str, task: u32, at: Option<u64>) -> Why {
+    fn ask(lines: &str, task: u32, at: Option<u64>) -> WhyAnswer {
         let result = result();
         let header = SeriesHeader::new(&info(&result), result.tasks.iter().map(|task| &task.spec));
         let text = format!("{}\n{lines}", serde_json::to_string(&header).unwrap());
@@ -471,7 +475,7 @@ mod tests {
             (answer.at, answer.series_end),
             (Nanos(400_000_000), Some(SeriesEnd::Over))
         );
-        assert!(matches!(answer.state, State::Runs { .. }) && answer.next_decision.is_none());
+        assert!(matches!(answer.state, WhyState::Runs { .. }) && answer.next_decision.is_none());
         assert!(why_text(&answer, 100).contains("its run was killed, or could not write"));
         let before = ask(&half, 1, Some(300));
         assert_eq!((before.at, before.series_end), (Nanos(300_000_000), None));
@@ -480,16 +484,19 @@ mod tests {
     #[test]
     fn a_job_that_has_been_let_in_waits_for_no_other_to_end() {
         let answer = ask(RUN, 1, Some(100));
-        assert!(matches!(answer.state, State::Waits { .. }));
+        assert!(matches!(answer.state, WhyState::Waits { .. }));
         let unstarted = RUN.replace("[\"b\",0,1]\n", "");
         let answer = ask(&unstarted, 1, Some(100));
         assert_eq!(
             (&answer.state, &answer.latest),
-            (&State::Queued { since: Nanos::ZERO }, &Some(Latest::Order))
+            (
+                &WhyState::Queued { since: Nanos::ZERO },
+                &Some(LatestTurn::Order)
+            )
         );
         assert!(matches!(
             ask(&unstarted, 3, Some(100)).latest,
-            None | Some(Latest::Queue { live: 2, .. })
+            None | Some(LatestTurn::Queue { live: 2, .. })
         ));
     }
 
@@ -522,11 +529,11 @@ mod tests {
         let answer = ask(RUN, 0, Some(450));
         assert_eq!(
             answer.state,
-            State::Waits {
+            WhyState::Waits {
                 since: Nanos(200_000_000)
             }
         );
-        let Some(Latest::Pause {
+        let Some(LatestTurn::Pause {
             overdue,
             at,
             max_pause,
@@ -549,7 +556,7 @@ mod tests {
     fn a_placement_tells_how_long_the_job_waited() {
         let answer = ask(RUN, 0, Some(600));
         let step = answer.steps.last().unwrap();
-        let Did::Placed { waited, .. } = &step.did else {
+        let WhyChange::Placed { waited, .. } = &step.did else {
             panic!()
         };
         assert_eq!(*waited, Some(Nanos(300_000_000)));

@@ -1,8 +1,8 @@
 //! The answer in words.
 
-use super::{Did, Latest, Preferred, SeriesEnd, State, Step, Why};
+use super::{LatestTurn, PreferredJob, SeriesEnd, WhyAnswer, WhyChange, WhyState, WhyStep};
 use crate::reason::{trigger_text, wait_text_naming};
-use crate::series::Mode;
+use crate::series::CpuMode;
 use crate::text::{count, seconds, visible, wrap};
 use cosched_core::{CpuSet, Nanos, Purpose, node_of};
 use std::fmt::Write as _;
@@ -13,7 +13,7 @@ const MAX_NAMED: usize = 8;
 const MAX_TRIGGERS: usize = 4;
 
 /// Render the answer for people, in lines of at most `width` characters.
-pub fn why_text(why: &Why, width: usize) -> String {
+pub fn why_text(why: &WhyAnswer, width: usize) -> String {
     let mut out = String::new();
     let title = format!(
         "{} at {}: {}",
@@ -55,7 +55,7 @@ fn write_wrapped(out: &mut String, indent: usize, width: usize, text: &str) {
     }
 }
 
-impl Why {
+impl WhyAnswer {
     fn name(&self, task: u32) -> String {
         match self.names.get(task as usize) {
             Some(name) => visible(name),
@@ -72,14 +72,14 @@ impl Why {
     }
 
     fn has_no_cpu(&self) -> bool {
-        matches!(self.state, State::Waits { .. } | State::Queued { .. })
+        matches!(self.state, WhyState::Waits { .. } | WhyState::Queued { .. })
     }
 
     fn state_text(&self) -> String {
         match &self.state {
-            State::NotArrived { arrival } => format!("arrives at {}", at(*arrival)),
-            State::Queued { since } => format!("is in the queue, {}", self.since(*since)),
-            State::Runs {
+            WhyState::NotArrived { arrival } => format!("arrives at {}", at(*arrival)),
+            WhyState::Queued { since } => format!("is in the queue, {}", self.since(*since)),
+            WhyState::Runs {
                 since,
                 cpus,
                 mode,
@@ -90,8 +90,10 @@ impl Why {
                 let place = self.place(cpus);
                 format!("runs on {place}{mode}{purpose}, {since}")
             }
-            State::Waits { since } => format!("waits, {}", self.since(*since)),
-            State::Ended { ended, exit } => format!("ended at {} ({})", at(*ended), visible(exit)),
+            WhyState::Waits { since } => format!("waits, {}", self.since(*since)),
+            WhyState::Ended { ended, exit } => {
+                format!("ended at {} ({})", at(*ended), visible(exit))
+            }
         }
     }
 
@@ -102,13 +104,13 @@ impl Why {
         }
     }
 
-    fn mode_text(&self, mode: Mode) -> &'static str {
+    fn mode_text(&self, mode: CpuMode) -> &'static str {
         match mode {
-            Mode::Exclusive => "",
-            Mode::WholeCore => ", with its whole core",
-            Mode::Shared if self.nodes.is_empty() => ", shared by the kernel",
+            CpuMode::Exclusive => "",
+            CpuMode::WholeCore => ", with its whole core",
+            CpuMode::Shared if self.nodes.is_empty() => ", shared by the kernel",
             // The node has a run of its own.
-            Mode::Shared => "",
+            CpuMode::Shared => "",
         }
     }
 
@@ -117,13 +119,13 @@ impl Why {
             return None;
         }
         match &self.state {
-            State::Waits { .. } | State::Runs { .. } => {
+            WhyState::Waits { .. } | WhyState::Runs { .. } => {
                 Some("its series ends here: its run was killed, or could not write".to_owned())
             }
-            State::Queued { .. } | State::NotArrived { .. } => {
+            WhyState::Queued { .. } | WhyState::NotArrived { .. } => {
                 Some("its series ends here, and it never started".to_owned())
             }
-            State::Ended { .. } => None,
+            WhyState::Ended { .. } => None,
         }
     }
 
@@ -133,7 +135,7 @@ impl Why {
             return None;
         }
         self.steps.iter().rev().find_map(|step| match &step.did {
-            Did::Waits { reason } => Some(format!(
+            WhyChange::Waits { reason } => Some(format!(
                 "why: {} (as decided at {})",
                 wait_text_naming(reason, |task| self.name(task.0)),
                 at(step.at)
@@ -147,7 +149,7 @@ impl Why {
             return None;
         }
         let mut texts = Vec::new();
-        for Preferred {
+        for PreferredJob {
             task,
             cpus,
             since,
@@ -168,7 +170,7 @@ impl Why {
 
     fn latest_text(&self) -> Option<String> {
         Some(match self.latest.as_ref()? {
-            Latest::Pause {
+            LatestTurn::Pause {
                 overdue,
                 at: latest,
                 max_pause,
@@ -178,11 +180,11 @@ impl Why {
                 at(*overdue),
                 seconds(max_pause.as_s())
             ),
-            Latest::Order => "latest: no bound: it starts in the policy's order".to_owned(),
-            Latest::Queue { live: 0, .. } => {
+            LatestTurn::Order => "latest: no bound: it starts in the policy's order".to_owned(),
+            LatestTurn::Queue { live: 0, .. } => {
                 "latest: no bound: it starts once it has been let in".to_owned()
             }
-            Latest::Queue { live, order } => {
+            LatestTurn::Queue { live, order } => {
                 let live = count(*live as u64, "live job");
                 let rule = if order == "auto" {
                     " (while more may come, short jobs pass long ones; in a batch on few CPUs, those that fit better beside the running ones may pass)"
@@ -204,7 +206,7 @@ impl Why {
     }
 
     /// Return a decision with its triggers.
-    fn step_text(&self, step: &Step) -> String {
+    fn step_text(&self, step: &WhyStep) -> String {
         let mut triggers = Vec::new();
         for trigger in step.triggers.iter().take(MAX_TRIGGERS) {
             triggers.push(trigger_text(trigger, |task| self.name(task.0)));
@@ -222,9 +224,9 @@ impl Why {
         text
     }
 
-    fn did_text(&self, did: &Did) -> String {
+    fn did_text(&self, did: &WhyChange) -> String {
         match did {
-            Did::Placed {
+            WhyChange::Placed {
                 cpus,
                 mode,
                 purpose,
@@ -238,8 +240,8 @@ impl Why {
                 let place = self.place(cpus);
                 format!("placed on {place}{after}{mode}{purpose}")
             }
-            Did::Stopped => "stopped".to_owned(),
-            Did::Waits { reason } => {
+            WhyChange::Stopped => "stopped".to_owned(),
+            WhyChange::Waits { reason } => {
                 let reason = wait_text_naming(reason, |task| self.name(task.0));
                 format!("waits: {reason}")
             }

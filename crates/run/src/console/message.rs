@@ -1,6 +1,6 @@
 //! What a run and its console tell each other: a JSON object on each line.
 
-use cosched_nodes::protocol::{Frame, JobStream};
+use cosched_nodes::protocol::{JobStream, WorkerFrame};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -31,7 +31,7 @@ pub(crate) enum Order {
     /// Show the last line that a failed job wrote to its error output, unless all of it is shown.
     LastError { job: u32 },
     /// Write a frame.
-    Frame(Box<Frame>),
+    Frame(Box<WorkerFrame>),
     /// Write a file in frames.
     File { name: String, path: PathBuf },
 }
@@ -41,7 +41,7 @@ impl Order {
     pub(super) fn is_progress(&self) -> bool {
         match self {
             Order::Progress(_) => true,
-            Order::Frame(frame) => matches!(**frame, Frame::Progress(_)),
+            Order::Frame(frame) => matches!(**frame, WorkerFrame::Progress(_)),
             _ => false,
         }
     }
@@ -50,7 +50,7 @@ impl Order {
     pub(super) fn is_message(&self) -> bool {
         match self {
             Order::Clear | Order::Say(_) | Order::LastError { .. } => true,
-            Order::Frame(frame) => matches!(**frame, Frame::Warning { .. }),
+            Order::Frame(frame) => matches!(**frame, WorkerFrame::Warning { .. }),
             order => order.is_progress(),
         }
     }

@@ -221,7 +221,7 @@ impl Console {
 mod tests {
     use super::*;
     use crate::RunOptions;
-    use cosched_nodes::protocol::Frame;
+    use cosched_nodes::protocol::WorkerFrame;
 
     /// A console whose process does nothing, and the other end of its line.
     fn deaf() -> (Console, UnixStream) {
@@ -295,10 +295,10 @@ mod tests {
                 name: "name".to_owned(),
             });
             console.send(&Order::Ended { job, failed: false });
-            console.send(&Order::Frame(Box::new(Frame::Beat)));
+            console.send(&Order::Frame(Box::new(WorkerFrame::Beat)));
             for frame in [
-                Frame::Progress(Default::default()),
-                Frame::Warning { text: text.clone() },
+                WorkerFrame::Progress(Default::default()),
+                WorkerFrame::Warning { text: text.clone() },
             ] {
                 console.send(&Order::Frame(Box::new(frame)));
             }

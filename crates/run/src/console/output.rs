@@ -3,7 +3,7 @@
 
 use super::source::{Pieces, Source};
 use crate::options::Show;
-use cosched_nodes::protocol::{Frame, JobStream, write_frame};
+use cosched_nodes::protocol::{JobStream, WorkerFrame, write_frame};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{self, Write};
@@ -382,7 +382,7 @@ impl FollowedFile {
 
     /// Writes a frame of the job with this id.
     fn frame(&self, id: &str, bytes: &[u8], to: &mut dyn Write) -> io::Result<()> {
-        let frame = Frame::Output {
+        let frame = WorkerFrame::Output {
             id: id.to_owned(),
             stream: self.stream,
             bytes: bytes.len() as u64,

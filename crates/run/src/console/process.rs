@@ -7,7 +7,7 @@ use super::output::{Output, PIECE, Target};
 use super::source::Source;
 use crate::folder::{output_files, remove_folder};
 use crate::terminal::Terminal;
-use cosched_nodes::protocol::{Frame, JobStream, write_frame};
+use cosched_nodes::protocol::{JobStream, WorkerFrame, write_frame};
 use cosched_report::{MOST_READ, visible};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, getppid, kill_process};
@@ -248,14 +248,14 @@ impl Console {
     }
 
     /// Writes a frame.
-    fn write(&mut self, frame: &Frame) {
+    fn write(&mut self, frame: &WorkerFrame) {
         self.show(|_, to| write_frame(to.out, frame, &[]));
     }
 
     /// Shows the coordinator that the node lives.
     fn beat(&mut self) {
         if self.showing.frames && self.written.elapsed() >= BEAT {
-            self.write(&Frame::Beat);
+            self.write(&WorkerFrame::Beat);
         }
     }
 
@@ -380,7 +380,7 @@ fn send_file(name: &str, path: &Path, to: &mut dyn Write) -> io::Result<()> {
         if got == 0 {
             return to.flush();
         }
-        let frame = Frame::File {
+        let frame = WorkerFrame::File {
             name: name.to_owned(),
             bytes: got as u64,
         };

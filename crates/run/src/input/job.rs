@@ -6,7 +6,7 @@ use crate::exit::usage;
 use crate::sha256::sha256;
 use cosched_core::weight_of_nice;
 use cosched_linux::{Adoption, InheritedAttributes};
-use cosched_report::{Given, is_hidden};
+use cosched_report::{JobGiven, is_hidden};
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fmt::Display;
@@ -128,8 +128,8 @@ impl JobInput {
     }
 
     /// What it was given beside its command. Files are absolute: a later run may be called elsewhere.
-    pub(crate) fn given(&self) -> Given {
-        Given {
+    pub(crate) fn given(&self) -> JobGiven {
+        JobGiven {
             cwd: self.absolute_cwd().map(told),
             env: self
                 .env

@@ -9,7 +9,7 @@ use anyhow::Result;
 use cosched_core::model::ModelError;
 use cosched_core::model::cross_core::{BothWays, CoreSample, PairSums};
 use cosched_core::{Counter, CpuSet, Machine};
-use cosched_report::{BackendKind, Row, SampleRow, SeriesFile};
+use cosched_report::{BackendKind, SampleRow, SeriesFile, SeriesRow};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -59,7 +59,7 @@ impl Pairs {
         let big = fastest(&series.header().machine);
         let mut last = BTreeMap::new();
         for row in series {
-            let (_, Row::Sampled(sample)) = row.or_usage()? else {
+            let (_, SeriesRow::Sampled(sample)) = row.or_usage()? else {
                 continue;
             };
             let on_big = sample.cpus.is_subset(&big);

@@ -8,7 +8,9 @@ use crate::verb::compare::lines;
 use anyhow::Result;
 use cosched_core::metric::{METRICS, metric};
 use cosched_core::{Params, PolicyEntry};
-use cosched_experiments::comparison::{ComparedCandidate, ComparedMix, Design, Means};
+use cosched_experiments::comparison::{
+    ComparedCandidate, ComparedMix, ComparisonDesign, ComparisonMeans,
+};
 use cosched_foreign::PolicyPatience;
 use cosched_run::policy_by_word;
 use std::path::Path;
@@ -20,7 +22,7 @@ const USUAL: [&str; 2] = ["linux", "auto"];
 ///
 /// # Errors
 /// A file, a name or a value is wrong.
-pub fn design(args: &CompareArgs) -> Result<Design> {
+pub fn design(args: &CompareArgs) -> Result<ComparisonDesign> {
     let (mixes, candidates) = match lines::command_lines(args)? {
         Some(lines) => (vec![lines::no_mix()], lines::candidates(&lines)),
         None => (mixes(args)?, candidates(args)?),
@@ -31,7 +33,7 @@ pub fn design(args: &CompareArgs) -> Result<Design> {
         file if spec::is_path(file) => whole(Path::new(file))?,
         name => name.to_owned(),
     };
-    Ok(Design {
+    Ok(ComparisonDesign {
         mixes,
         candidates,
         baseline,
@@ -139,7 +141,7 @@ fn candidates(args: &CompareArgs) -> Result<Vec<ComparedCandidate>> {
     for (name, line) in &args.candidate {
         all.push(ComparedCandidate {
             name: name.clone(),
-            means: Means::Command(line.clone()),
+            means: ComparisonMeans::Command(line.clone()),
         });
     }
     if let Some((name, _)) = args.candidate.first() {

@@ -4,7 +4,7 @@ use super::args::CompareArgs;
 use crate::exit::usage;
 use crate::input::told;
 use anyhow::Result;
-use cosched_experiments::comparison::{ComparedCandidate, ComparedMix, Means};
+use cosched_experiments::comparison::{ComparedCandidate, ComparedMix, ComparisonMeans};
 use cosched_linux::find_program;
 use cosched_report::clip;
 use std::path::Path;
@@ -101,7 +101,7 @@ pub fn candidates(lines: &[String]) -> Vec<ComparedCandidate> {
         };
         all.push(ComparedCandidate {
             name,
-            means: Means::Command(line.clone()),
+            means: ComparisonMeans::Command(line.clone()),
         });
     }
     all

@@ -25,7 +25,8 @@ use crate::whole_file::{create_private_folders, write_whole};
 use anyhow::{Context as _, Result};
 pub use args::CompareArgs;
 use cosched_experiments::comparison::{
-    COMPARE_SCHEMA, COMPARISON_FILE, ComparisonFolder, ComparisonResult, Design, Manifest, Means,
+    COMPARE_SCHEMA, COMPARISON_FILE, ComparisonDesign, ComparisonFolder, ComparisonMeans,
+    ComparisonResult, Manifest,
 };
 use cosched_run::stamp;
 use real::RealRuns;
@@ -68,7 +69,7 @@ pub fn run(args: CompareArgs) -> Result<ExitCode> {
 }
 
 /// Checks what the options ask for.
-fn check(args: &CompareArgs, design: &Design) -> Result<()> {
+fn check(args: &CompareArgs, design: &ComparisonDesign) -> Result<()> {
     for name in &args.metrics {
         design::check_metric(name)?;
     }
@@ -93,7 +94,11 @@ fn folder(args: &CompareArgs) -> PathBuf {
 ///
 /// # Errors
 /// The folder is not empty, or can't be written.
-fn begin(args: &CompareArgs, store: &ComparisonFolder, design: &Design) -> Result<Manifest> {
+fn begin(
+    args: &CompareArgs,
+    store: &ComparisonFolder,
+    design: &ComparisonDesign,
+) -> Result<Manifest> {
     let folder = store.folder();
     make_folder(folder)?;
     if folder.read_dir()?.next().is_some() {
@@ -133,7 +138,7 @@ fn command_line() -> Vec<String> {
 }
 
 /// Keeps the mixes as they are, and makes one of each command.
-fn write_mixes(store: &ComparisonFolder, design: &Design) -> Result<()> {
+fn write_mixes(store: &ComparisonFolder, design: &ComparisonDesign) -> Result<()> {
     let folders = [store.mix(0), store.command(0), store.solo(0)];
     for folder in folders.iter().filter_map(|file| file.parent()) {
         make_folder(folder)?;
@@ -144,7 +149,7 @@ fn write_mixes(store: &ComparisonFolder, design: &Design) -> Result<()> {
         }
     }
     for (at, candidate) in design.candidates.iter().enumerate() {
-        if let Means::Command(line) = &candidate.means {
+        if let ComparisonMeans::Command(line) = &candidate.means {
             write_whole(&store.command(at), mix_of(line).as_bytes())?;
         }
     }

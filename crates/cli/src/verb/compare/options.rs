@@ -6,7 +6,9 @@ use anyhow::Result;
 use clap::builder::Resettable;
 use clap::parser::ValueSource;
 use clap::{Args as _, Command, FromArgMatches as _};
-use cosched_experiments::comparison::{CandidateRun, ComparedMix, ComparisonFolder, Design, Means};
+use cosched_experiments::comparison::{
+    CandidateRun, ComparedMix, ComparisonDesign, ComparisonFolder, ComparisonMeans,
+};
 use cosched_report::visible;
 use cosched_run::RunOptions;
 use std::ffi::OsString;
@@ -66,11 +68,15 @@ fn first_words(error: &str) -> String {
 }
 
 /// The words of `cosched run` for a run of a comparison.
-pub fn words(design: &Design, store: &ComparisonFolder, trial: CandidateRun) -> Vec<OsString> {
+pub fn words(
+    design: &ComparisonDesign,
+    store: &ComparisonFolder,
+    trial: CandidateRun,
+) -> Vec<OsString> {
     let logs = store.run(trial);
     let seed = design.seed_of(trial.block).to_string();
     match &design.candidates[trial.candidate].means {
-        Means::Policy { policy, params } => {
+        ComparisonMeans::Policy { policy, params } => {
             let mix = &design.mixes[trial.mix];
             let mut words = start(mix, &logs);
             add(&mut words, &["--seed", &seed]);
@@ -83,7 +89,7 @@ pub fn words(design: &Design, store: &ComparisonFolder, trial: CandidateRun) -> 
             words
         }
         // One job under the kernel's scheduler, so that it is measured, suspended and ended as other runs are.
-        Means::Command(_) => {
+        ComparisonMeans::Command(_) => {
             let mut words = start_with(vec![store.command(trial.candidate).into()], &logs);
             add(&mut words, &["--seed", &seed]);
             add(&mut words, &["--on", "host"]);
@@ -139,7 +145,7 @@ fn parse(words: Vec<OsString>) -> Result<RunArgs, clap::Error> {
 }
 
 /// The name of a run for the user.
-pub fn name(design: &Design, trial: CandidateRun) -> String {
+pub fn name(design: &ComparisonDesign, trial: CandidateRun) -> String {
     let candidate = visible(&design.candidates[trial.candidate].name);
     let mix = &design.mixes[trial.mix];
     if mix.file.is_none() {

@@ -6,9 +6,9 @@ use super::user::{Progress, User};
 use crate::whole_file::read_own;
 use anyhow::Result;
 use cosched_experiments::comparison::{
-    CandidateRun, ComparisonFolder, Design, Means, RUN_FILE, RunFigures,
+    CandidateRun, ComparisonDesign, ComparisonFolder, ComparisonMeans, RUN_FILE, RunFigures,
 };
-use cosched_report::Record;
+use cosched_report::RunRecord;
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
@@ -16,7 +16,7 @@ use std::process::Command;
 
 /// What makes the runs.
 pub struct RealRuns<'a> {
-    pub design: &'a Design,
+    pub design: &'a ComparisonDesign,
     pub store: &'a ComparisonFolder,
     pub user: &'a User,
 }
@@ -29,7 +29,7 @@ impl RealRuns<'_> {
     pub fn check(&self) -> Result<()> {
         for trial in self.design.block(1) {
             let candidate = &self.design.candidates[trial.candidate];
-            if matches!(candidate.means, Means::Command(_)) {
+            if matches!(candidate.means, ComparisonMeans::Command(_)) {
                 continue;
             }
             let what = name(self.design, trial);
@@ -88,7 +88,7 @@ impl RealRuns<'_> {
 /// Removes the output of the jobs that succeeded: it is the same in each run, and fills the disk.
 fn drop_output(folder: &Path) {
     let record = read_own(&folder.join(RUN_FILE)).and_then(|bytes| String::from_utf8(bytes).ok());
-    let Some(record) = record.and_then(|text| Record::from_json(&text).ok()) else {
+    let Some(record) = record.and_then(|text| RunRecord::from_json(&text).ok()) else {
         return;
     };
     for job in record.jobs.iter().filter(|job| job.end.exit == Some(0)) {

@@ -6,7 +6,7 @@ use crate::exit::{self, Exit, Failure};
 use crate::run_files::SERIES;
 use anyhow::Result;
 use cosched_experiments::comparison::{
-    CandidateRun, ComparisonFolder, Design, RunFigures, SHOWN_BLOCK,
+    CandidateRun, ComparisonDesign, ComparisonFolder, RunFigures, SHOWN_BLOCK,
 };
 use cosched_linux::Interrupt;
 use cosched_run::RunOptions;
@@ -21,7 +21,7 @@ const LOOK: Duration = Duration::from_millis(50);
 
 /// The runs that the threads take one after the other.
 struct Queue {
-    design: Design,
+    design: ComparisonDesign,
     store: ComparisonFolder,
     trials: Vec<CandidateRun>,
     next: AtomicUsize,
@@ -34,7 +34,7 @@ type Made = Result<Option<RunFigures>>;
 /// # Errors
 /// A run could not be made, or the user interrupted it.
 pub fn make(
-    design: &Design,
+    design: &ComparisonDesign,
     store: &ComparisonFolder,
     user: &User,
     trials: Vec<CandidateRun>,
@@ -105,7 +105,7 @@ fn simulate(queue: &Queue, trial: CandidateRun) -> Made {
 }
 
 /// An error with the name of its run, and the same exit code.
-fn named(error: anyhow::Error, design: &Design, trial: CandidateRun) -> anyhow::Error {
+fn named(error: anyhow::Error, design: &ComparisonDesign, trial: CandidateRun) -> anyhow::Error {
     let message = format!("{}: {}", name(design, trial), exit::one_line(&error));
     let exit = error
         .downcast_ref()

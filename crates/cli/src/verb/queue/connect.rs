@@ -6,7 +6,7 @@ use anyhow::{Result, anyhow};
 use cosched_linux::root::Root;
 use cosched_linux::service::runtime_file;
 use cosched_queue::{
-    Client, ClientError, JobSelection, JobSubmission, QueueAnswer, QueueRequest, QueuedJob,
+    ClientError, JobSelection, JobSubmission, QueueAnswer, QueueClient, QueueRequest, QueuedJob,
 };
 use std::path::PathBuf;
 use std::thread::sleep;
@@ -46,7 +46,7 @@ pub fn folder() -> Result<PathBuf> {
 /// # Errors
 /// There is no answer, or it refused.
 pub fn ask(request: &QueueRequest) -> Result<QueueAnswer> {
-    let mut client = Client::connect(&socket()?).map_err(failure)?;
+    let mut client = QueueClient::connect(&socket()?).map_err(failure)?;
     client.ask(request).map_err(failure)
 }
 
@@ -87,7 +87,7 @@ pub fn strange(answer: &QueueAnswer) -> anyhow::Error {
 /// A connection that is made again if the service is started again.
 pub struct Patient {
     socket: PathBuf,
-    client: Client,
+    client: QueueClient,
 }
 
 impl Patient {
@@ -97,7 +97,7 @@ impl Patient {
     /// No service listens.
     pub fn connect() -> Result<Patient> {
         let socket = socket()?;
-        let client = Client::connect(&socket).map_err(failure)?;
+        let client = QueueClient::connect(&socket).map_err(failure)?;
         Ok(Patient { socket, client })
     }
 
@@ -154,7 +154,7 @@ impl Patient {
         let mut has_said = false;
         loop {
             sleep(PAUSE);
-            match Client::connect(&self.socket) {
+            match QueueClient::connect(&self.socket) {
                 Ok(client) if Instant::now() < end => {
                     self.client = client;
                     return Ok(());

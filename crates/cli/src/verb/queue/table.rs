@@ -3,10 +3,10 @@
 use super::connect::{folder, socket};
 use cosched_linux::unix_time;
 use cosched_queue::{
-    Client, ClientError, JobSelection, QueueAnswer, QueueRequest, QueuedJob, QueuedJobState,
+    ClientError, JobSelection, QueueAnswer, QueueClient, QueueRequest, QueuedJob, QueuedJobState,
     ServiceInfo,
 };
-use cosched_report::{QueueRow, Status, queue_run_text, queue_text};
+use cosched_report::{QueueRow, RunStatus, queue_run_text, queue_text};
 use serde::Serialize;
 
 /// The queue as the service reports it.
@@ -25,7 +25,7 @@ impl QueueReport {
         let socket = socket().map_err(|why| Some(why.to_string()))?;
         let ids = Vec::new();
         let request = QueueRequest::Status(JobSelection { all, ids });
-        let answer = Client::connect(&socket).and_then(|mut client| client.ask(&request));
+        let answer = QueueClient::connect(&socket).and_then(|mut client| client.ask(&request));
         match answer {
             Ok(QueueAnswer::Status { service, jobs }) => Ok(QueueReport { service, jobs }),
             Ok(answer) => Err(Some(format!("the service has another version: {answer:?}"))),
@@ -40,7 +40,7 @@ impl QueueReport {
     }
 
     /// The jobs as a table, with what the run knows of them.
-    pub fn text(&self, run: Option<&Status>, width: usize) -> String {
+    pub fn text(&self, run: Option<&RunStatus>, width: usize) -> String {
         let title = self.title();
         if self.jobs.is_empty() {
             return format!("{title}\n");
@@ -49,7 +49,7 @@ impl QueueReport {
     }
 
     /// The state of the run that runs its jobs, and the jobs as a table.
-    pub fn text_with_run(&self, run: &Status, width: usize) -> String {
+    pub fn text_with_run(&self, run: &RunStatus, width: usize) -> String {
         queue_run_text(run, &self.title(), &self.rows(), width)
     }
 

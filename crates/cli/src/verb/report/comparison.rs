@@ -12,7 +12,7 @@ use cosched_experiments::comparison::{
     write_figures,
 };
 use cosched_page::ComparisonView;
-use cosched_report::{Form, Timeline};
+use cosched_report::{TableForm, Timeline};
 use std::io::Write;
 use std::path::Path;
 
@@ -94,8 +94,8 @@ pub fn print(
         ReportFormat::Text => ComparisonText::of(answer).text(width()),
         ReportFormat::Markdown => ComparisonText::of(answer).markdown(),
         ReportFormat::Json => json(answer),
-        ReportFormat::Csv => return write_table(Form::Csv, table, (store, answer), out),
-        ReportFormat::Jsonl => return write_table(Form::Jsonl, table, (store, answer), out),
+        ReportFormat::Csv => return write_table(TableForm::Csv, table, (store, answer), out),
+        ReportFormat::Jsonl => return write_table(TableForm::Jsonl, table, (store, answer), out),
     };
     Ok(out.write_all(text.as_bytes())?)
 }
@@ -110,7 +110,7 @@ pub fn without_series(store: &ComparisonFolder, answer: &ComparisonResult) -> us
 }
 
 fn write_table(
-    form: Form,
+    form: TableForm,
     table: TableArg,
     (store, answer): (&ComparisonFolder, &ComparisonResult),
     out: &mut dyn Write,

@@ -23,7 +23,8 @@ use cosched_page::{
     Picture, RunView, comparison_page, comparison_pictures, run_page, run_pictures,
 };
 use cosched_report::{
-    Form, Origin, Record, SummaryOptions, count, origin_doubts, overview, summary, visible, wrap,
+    Origin, RunRecord, SummaryOptions, TableForm, count, origin_doubts, overview, summary, visible,
+    wrap,
 };
 use runs::ReportedRun;
 use serde_json::Value;
@@ -188,8 +189,8 @@ fn print(
         ReportFormat::Text => text(runs),
         ReportFormat::Markdown => markdown(runs),
         ReportFormat::Json => records(runs)?,
-        ReportFormat::Csv => return write_table(Form::Csv, table, runs, out),
-        ReportFormat::Jsonl => return write_table(Form::Jsonl, table, runs, out),
+        ReportFormat::Csv => return write_table(TableForm::Csv, table, runs, out),
+        ReportFormat::Jsonl => return write_table(TableForm::Jsonl, table, runs, out),
     };
     Ok(out.write_all(text.as_bytes())?)
 }
@@ -207,12 +208,12 @@ fn records(runs: &[ReportedRun]) -> Result<String> {
     if let [run] = runs {
         return Ok(run.record.to_json());
     }
-    let records: Vec<&Record> = runs.iter().map(|run| &run.record).collect();
+    let records: Vec<&RunRecord> = runs.iter().map(|run| &run.record).collect();
     Ok(serde_json::to_string_pretty(&records)? + "\n")
 }
 
 fn write_table(
-    form: Form,
+    form: TableForm,
     table: TableArg,
     runs: &[ReportedRun],
     out: &mut dyn Write,

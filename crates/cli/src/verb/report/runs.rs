@@ -7,14 +7,14 @@ use crate::live::goes_on;
 use crate::run_files::open_series;
 use anyhow::Result;
 use cosched_page::RunView;
-use cosched_report::{Job, NoRecord, Record, Timeline, is_of_run, record_of_series};
+use cosched_report::{JobRecord, NoRecord, RunRecord, Timeline, is_of_run, record_of_series};
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
 /// A run that was read.
 pub struct ReportedRun {
     pub label: String,
-    pub record: Record,
+    pub record: RunRecord,
     /// What its series tells, if that was asked for and can be read.
     pub timeline: Option<Timeline>,
     /// The series, if there is one that is of this run.
@@ -92,19 +92,19 @@ impl ReportedRun {
 
     /// The record with the jobs that earlier runs of the batch did, as far as it has them. Its metrics stay those of this
     /// run alone.
-    pub fn batch(&self) -> Record {
+    pub fn batch(&self) -> RunRecord {
         let mut whole = self.record.clone();
         let earlier = self.record.earlier_jobs.iter();
-        let jobs: Vec<Job> = earlier.filter_map(|earlier| earlier.job.clone()).collect();
+        let jobs: Vec<JobRecord> = earlier.filter_map(|earlier| earlier.job.clone()).collect();
         whole.jobs.splice(0..0, jobs);
         whole
     }
 }
 
-fn read_record(file: &Path, series: Option<&Path>) -> Result<Record> {
+fn read_record(file: &Path, series: Option<&Path>) -> Result<RunRecord> {
     let name = told(file);
     let text = std::fs::read_to_string(file).or_usage_in(&name)?;
-    Record::from_json(&text).map_err(|error| {
+    RunRecord::from_json(&text).map_err(|error| {
         let remedy = match series {
             Some(series) => format!("; `cosched report {}` shows its series", told(series)),
             None => String::new(),
@@ -114,7 +114,7 @@ fn read_record(file: &Path, series: Option<&Path>) -> Result<Record> {
 }
 
 /// The record of a run that has not written one.
-fn rebuilt(file: &Path) -> Result<Record> {
+fn rebuilt(file: &Path) -> Result<RunRecord> {
     let series = open_series(file)?;
     let folder = file.parent().unwrap_or(Path::new(""));
     let why = if goes_on(series.header()) {
@@ -138,7 +138,7 @@ fn log_of(folder: &Path, file: &str) -> Option<String> {
 }
 
 /// What a reader must know of a record that was rebuilt.
-fn rebuilt_note(record: &Record) -> String {
+fn rebuilt_note(record: &RunRecord) -> String {
     let until_s = match &record.rebuilt {
         Some(rebuilt) => rebuilt.until_s,
         None => 0.0,

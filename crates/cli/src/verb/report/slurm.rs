@@ -1,10 +1,10 @@
 //! The energy of a batch job, from the accounts of Slurm.
 
-use cosched_report::{Record, visible};
+use cosched_report::{RunRecord, visible};
 use std::process::Command;
 
 /// A line with the energy of the batch job of a run, or with the reason for its absence; `None` outside of a batch job.
-pub fn energy_line(record: &Record) -> Option<String> {
+pub fn energy_line(record: &RunRecord) -> Option<String> {
     let job = &record.setting.allocation.as_ref()?.job;
     let energy = match energy_j(job) {
         Ok(joules) => format!("{joules} J"),

@@ -9,7 +9,7 @@ use crate::run_files::{
 use crate::stderr::say;
 use anyhow::{Context as _, Result};
 use cosched_experiments::comparison::COMPARISON_FILE;
-use cosched_report::{RECORD_SCHEMA, Record, SERIES_SCHEMA, is_of_run};
+use cosched_report::{RECORD_SCHEMA, RunRecord, SERIES_SCHEMA, is_of_run};
 use std::collections::BTreeSet;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -144,7 +144,7 @@ fn folder(path: &Path) -> Option<RunFiles> {
 /// tells by itself.
 fn record_of(series: &Path) -> Option<PathBuf> {
     let file = record_beside(series).filter(|file| file.is_file())?;
-    let record = Record::from_json(&std::fs::read_to_string(&file).ok()?).ok()?;
+    let record = RunRecord::from_json(&std::fs::read_to_string(&file).ok()?).ok()?;
     is_of_run(&record, open_series(series).ok()?.header()).then_some(file)
 }
 

@@ -5,8 +5,8 @@ use crate::exit::usage;
 use crate::run_files::open_series;
 use anyhow::Result;
 use cosched_report::{
-    Form, METRIC_COLUMNS, Record, SeriesError, Tidy, job_columns, job_values, metric_values,
-    sample_columns, samples,
+    METRIC_COLUMNS, RunRecord, SeriesError, TableForm, TidyTable, job_columns, job_values,
+    metric_values, sample_columns, samples,
 };
 use serde_json::Value;
 use std::io::{self, Write};
@@ -18,12 +18,12 @@ pub type Prefix = Vec<Value>;
 /// Writes a table whose rows say which run they are of.
 pub struct Writer<'a> {
     table: TableArg,
-    tidy: Tidy<&'a mut dyn Write>,
+    tidy: TidyTable<&'a mut dyn Write>,
 }
 
 impl<'a> Writer<'a> {
     pub fn new(
-        form: Form,
+        form: TableForm,
         prefix: &[&str],
         table: TableArg,
         out: &'a mut dyn Write,
@@ -36,7 +36,7 @@ impl<'a> Writer<'a> {
         let columns: Vec<&str> = prefix.iter().copied().chain(rest).collect();
         Ok(Writer {
             table,
-            tidy: Tidy::new(form, &columns, out)?,
+            tidy: TidyTable::new(form, &columns, out)?,
         })
     }
 
@@ -50,7 +50,12 @@ impl<'a> Writer<'a> {
     ///
     /// # Errors
     /// They can't be written, or the series can't be read.
-    pub fn run(&mut self, prefix: &Prefix, record: &Record, series: Option<&Path>) -> Result<()> {
+    pub fn run(
+        &mut self,
+        prefix: &Prefix,
+        record: &RunRecord,
+        series: Option<&Path>,
+    ) -> Result<()> {
         match self.table {
             TableArg::Metrics => {
                 for values in metric_values(record) {

@@ -5,7 +5,7 @@ use crate::exit::Exit;
 use crate::input::{quote, told};
 use crate::stderr::{self, say};
 use anyhow::{Result, bail};
-use cosched_report::{Record, count, visible};
+use cosched_report::{RunRecord, count, visible};
 use std::io::IsTerminal as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::process::Command;
@@ -166,7 +166,7 @@ fn no_success(batch: &Batch) -> Option<String> {
             ));
         }
     };
-    let record = match Record::from_json(&text) {
+    let record = match RunRecord::from_json(&text) {
         Ok(record) => record,
         Err(error) => return Some(format!("{}: {error}", told(file))),
     };

@@ -5,7 +5,7 @@ use crate::exit::Exit;
 use crate::live::{look_at_jobs, state_of};
 use cosched_linux::root::Root;
 use cosched_linux::{LiveRun, RunFate, RunRequest, ScreenSignal, ScreenSignals, fate_of};
-use cosched_report::{Record, Status, headline_text};
+use cosched_report::{RunRecord, RunStatus, headline_text};
 use cosched_top::keys::{KeyEvent, Keys};
 use cosched_top::{KeyEffect, TopScene, TopView, draw, page, rows};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -22,7 +22,7 @@ const INTERVAL: Duration = Duration::from_millis(500);
 pub struct App {
     root: Root,
     run: LiveRun,
-    status: Box<Status>,
+    status: Box<RunStatus>,
     /// When the state is read next.
     next: Instant,
     /// What the user should know of the run.
@@ -85,7 +85,7 @@ pub fn wait(
 }
 
 impl App {
-    pub fn new(root: Root, run: LiveRun, status: Box<Status>) -> App {
+    pub fn new(root: Root, run: LiveRun, status: Box<RunStatus>) -> App {
         let has_colour = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
         App {
             root,
@@ -211,14 +211,14 @@ impl App {
 }
 
 /// How a run has ended that is over, and its record if it left one.
-fn end_of(status: &Status) -> (String, Option<Record>) {
+fn end_of(status: &RunStatus) -> (String, Option<RunRecord>) {
     let ended = "THE RUN HAS ENDED";
     let Some(path) = &status.run.record else {
         return (ended.to_owned(), None);
     };
     let record = std::fs::read_to_string(path)
         .ok()
-        .and_then(|text| Record::from_json(&text).ok());
+        .and_then(|text| RunRecord::from_json(&text).ok());
     if let Some(record) =
         record.filter(|record| record.run_id.as_deref() == Some(&status.run.run_id))
     {
