@@ -186,6 +186,12 @@ impl JobEnd {
         }
     }
 
+    /// Whether it ended otherwise than with code 0, or took too long.
+    pub fn failed(&self) -> bool {
+        let has_ended = !self.exit_text.is_empty();
+        has_ended && (self.timed_out || self.exit != Some(0))
+    }
+
     /// How it ended, in words: `exit 3`, or `timed out with SIGTERM`.
     pub fn text(&self) -> String {
         if self.timed_out {

@@ -246,8 +246,8 @@ fn all_spans(
 
 /// The name of a job, and how it failed.
 fn span_name(job: &JobRecord) -> String {
-    if job.has_ended() && job.end.exit != Some(0) {
-        format!("{} ({})", job.name, job.end.exit_text)
+    if job.failed() {
+        format!("{} ({})", job.name, job.end.text())
     } else {
         job.name.clone()
     }

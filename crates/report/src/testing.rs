@@ -106,6 +106,24 @@ pub(crate) fn warnings() -> Vec<RunWarning> {
     warnings.extend([
         without(Importance::Wanted("it goes by CPU time alone")),
         without(Importance::Required),
+        RunWarning::ProgressLost { why: why() },
+        RunWarning::NodeAbsent {
+            node: "node7".to_owned(),
+            why: why(),
+        },
+        RunWarning::NodeLost {
+            node: "node7".to_owned(),
+            why: why(),
+            jobs: 2,
+        },
+        RunWarning::NoNodeLeft,
+        RunWarning::NodeSays {
+            node: "node7".to_owned(),
+            text: "disk full".to_owned(),
+        },
+        RunWarning::NotOverNodes {
+            what: "--jobserver".to_owned(),
+        },
         RunWarning::FileStopped {
             file: RunFile::Series,
             error: why(),

@@ -78,7 +78,7 @@ pub(crate) const JOBS_AT_ONCE: &str = "jobs-at-once";
 pub(crate) const SOLO_DISTURBED: &str = "solo-disturbed";
 
 /// A warning of a run. Its text is the sentence for the user; its code is the variant's name in kebab case.
-#[derive(Clone, Debug, PartialEq, thiserror::Error, strum::IntoStaticStr)]
+#[derive(Clone, Debug, PartialEq, thiserror::Error, strum::IntoStaticStr, strum::VariantNames)]
 #[strum(serialize_all = "kebab-case")]
 #[expect(missing_docs, reason = "the sentence says what the variant means")]
 pub enum RunWarning {

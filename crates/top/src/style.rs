@@ -18,7 +18,7 @@ pub(crate) fn of_state(job: &JobNow, has_colour: bool) -> Style {
         JobState::Waiting => Color::Yellow,
         JobState::Sleeping => Color::Cyan,
         JobState::Ending => Color::Magenta,
-        JobState::Ended if job.end.exit != Some(0) => Color::Red,
+        JobState::Ended if job.end.failed() => Color::Red,
         JobState::Queued | JobState::Ended => return Style::new(),
     };
     coloured(has_colour, colour)

@@ -156,7 +156,12 @@ impl JobQueue {
             return;
         };
         job.is_end_told = true;
-        job.end = progress.end;
+        // Its times count from the start of a run that nobody knows here.
+        job.end = JobEnd {
+            start_s: None,
+            end_s: None,
+            ..progress.end
+        };
         let timed_out = job.end.timed_out;
         match self.claim(job) {
             Ok(JobClaim::Ended(ended)) => self.finish_with(inner, id, &ended),

@@ -244,7 +244,7 @@ pub(super) fn reason_lines(status: &RunStatus, jobs: &[JobNow], width: usize) ->
 /// Return the state of a job, or its end.
 fn state_text(job: &JobNow) -> String {
     match job.state {
-        JobState::Ended if job.end.exit == Some(0) => "done".to_owned(),
+        JobState::Ended if !job.end.failed() => "done".to_owned(),
         JobState::Ended => clip(&job.end.text(), 24),
         state => state.text().to_owned(),
     }

@@ -254,7 +254,7 @@ impl JobRecord {
 
     /// Whether it ended otherwise than with code 0, or ran out of its time.
     pub fn failed(&self) -> bool {
-        self.end.timed_out || self.end.exit.is_some_and(|exit| exit != 0)
+        self.end.failed()
     }
 
     /// How it ended, in words, or why that is not known.
