@@ -2,7 +2,8 @@
 
 use crate::EventPick;
 use crate::series::SeriesRow;
-use crate::testing::{decision, info, result, samples, snapshot, warnings};
+use crate::testing::{decision, info, result, samples, snapshot};
+use crate::warning::tests::warnings;
 use crate::{
     EventReader, JOBLOG_HEADER, RunWarning, SERIES_KINDS, SeriesHeader, read_event, read_joblog,
 };

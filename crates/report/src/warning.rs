@@ -565,32 +565,5 @@ fn cpus_text(cpus: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::testing::warnings;
-    use std::collections::BTreeSet;
-
-    #[test]
-    fn warnings_are_sentences() {
-        let text: String = warnings()
-            .iter()
-            .map(|warning| format!("{}: {}\n", warning.code(), warning.text()))
-            .collect();
-        insta::assert_snapshot!(text);
-    }
-
-    #[test]
-    fn what_was_asked_for_and_is_not_complete() {
-        let lost: BTreeSet<String> = warnings()
-            .iter()
-            .filter(|warning| warning.is_lost_file())
-            .map(|warning| warning.text())
-            .collect();
-        let files = ["the events file", "the job log"]
-            .map(|file| format!("{file} is written no further: disk full"));
-        let output =
-            "the jobs' output was not shown completely: disk full; all of it is in /l".to_owned();
-        let removed =
-            "the job log jobs.log was removed or cut off, and its lines are lost".to_owned();
-        assert_eq!(lost, files.into_iter().chain([output, removed]).collect());
-    }
-}
+#[path = "warning_tests.rs"]
+pub(crate) mod tests;
